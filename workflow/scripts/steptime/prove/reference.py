@@ -205,6 +205,11 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     limits = np.maximum(
         limits, _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
     )
+    late = _late(still, batch, rounding)
+    if late["nodes"] != still["nodes"]:
+        rounded, apart = _step(late, start, inputs, labels)
+        rough, off = max(rough, loss + abs(rounded - loss)), asked.share * _off(apart, sketches)
+        limits, middle = np.maximum(limits, off), max(middle, float(np.median(off[counted])))
     limits[~driven] = np.inf
     usually = precision == USUAL and pooled.any()
     elsewhere = usually or (turned > asked.change and bool(steady.movable(still)))
@@ -248,10 +253,18 @@ def _spreads(optimiser: dict[str, Any], first: float, slope: float) -> np.ndarra
 
 def _cancelling(spec: dict[str, Any], start: Arrays, batch: int, gradients: Arrays) -> np.ndarray:
     """How far noise of a framework's logarithm takes each gradient of a small network."""
-    if networks.flops_per_step(spec, batch) >= SMALL:
-        return np.zeros(len(gradients))
-    noise = golden.reach(spec, start, batch)
-    return np.array([noise[name] for name in gradients])
+    small = networks.flops_per_step(spec, batch) < SMALL
+    noise = golden.reach(spec, start, batch) if small else {}
+    return np.array([noise.get(name, 0.0) for name in gradients])
+
+
+def _late(spec, batch, rounded):
+    """The specification with roundings in batch normalisation of two values a channel, which become about 1 and -1."""
+    nodes = [dict(node) for node in spec["nodes"]]
+    for node in nodes:
+        if node["op"] == "batch_norm" and batch * math.prod(node["in_shape"][1:]) == 2:
+            node["rounded"] = rounded
+    return dict(spec, nodes=nodes)
 
 
 def _masked(spec, inputs, labels, loss, sketches):
@@ -260,18 +273,11 @@ def _masked(spec, inputs, labels, loss, sketches):
     if all("random" not in node for node in dropping["nodes"]):
         return {"dropout": np.array(0)}
     rated = [node for node in spec["nodes"] if node.get("rate")]
-    if len(labels) * sum(node["rate"] * math.prod(node["shape"]) for node in rated) < MANY_DROPPED:
-        return {
-            "dropout": np.array(1),
-            "masked": np.zeros(len(sketches)),
-            "masked_loss": np.array(0.0),
-        }
-    other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
-    return {
-        "dropout": np.array(1),
-        "masked": _off(gradients, sketches),
-        "masked_loss": np.array(abs(other - loss)),
-    }
+    masked, off = np.zeros(len(sketches)), 0.0
+    if len(labels) * sum(node["rate"] * math.prod(node["shape"]) for node in rated) >= MANY_DROPPED:
+        other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
+        masked, off = _off(gradients, sketches), abs(other - loss)
+    return {"dropout": np.array(1), "masked": masked, "masked_loss": np.array(off)}
 
 
 def _steadied(spec, inputs, labels, turned, precision):
@@ -295,7 +301,8 @@ def _steadied(spec, inputs, labels, turned, precision):
         rounding = partial(np.asarray, dtype=np.float32)
     else:
         pools = {node["name"] for node in spec["nodes"] if node["op"] == "max_pool"}
-    rough, gradients = _step(spec, start, inputs, labels, rounding)
+    late = _late(spec, len(inputs), rounding)
+    rough, gradients = _step(late, start, inputs, labels, rounding)
     off = _off(gradients, sketches)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()

@@ -28,20 +28,30 @@ def parameters(node):
 
 
 def forward(node, own, x):
-    """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given."""
+    """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given.
+
+    `rounded` of a node is what becomes of sums from which a framework may subtract the mean's part late.
+    """
     if "mean" in own:
         scale = own["gamma"] / np.sqrt(own["variance"] + BATCH_NORM_EPSILON)
         return _images((_rows(x) - own["mean"]) * scale + own["beta"], x.shape), None
-    normal, extents = _rows(x), x.shape
-    normal = normal - normal.mean(0)
-    scale = 1.0 / np.sqrt(_sums(normal, normal) / len(normal) + BATCH_NORM_EPSILON)
+    normal, extents, rounded = _rows(x), x.shape, node.get("rounded", np.asarray)
+    mean = normal.mean(0)
+    normal = normal - mean
+    late = mean if "rounded" in node else np.zeros_like(mean)
+    variance = rounded(_sums(normal, normal) / len(normal) + late**2) - late**2
+    scale = 1.0 / np.sqrt(variance + BATCH_NORM_EPSILON)
     normal *= scale
     y = normal * own["gamma"]
     y += own["beta"]
+    if "rounded" in node:
+        y = rounded(y + late * scale * own["gamma"]) - late * scale * own["gamma"]
 
     def backward(dy):
         rows = _rows(dy)
         gamma, beta = _sums(rows, normal), rows.sum(0)
+        by_mean = late * scale * beta
+        gamma = rounded(gamma + by_mean) - by_mean
         # What mean and variance take from each value: neither changes when all of them do alike.
         dx = normal * (gamma / -len(rows))
         dx += rows
