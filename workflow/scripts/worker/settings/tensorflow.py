@@ -1,9 +1,20 @@
-"""How TensorFlow is set before a network is built on a GPU."""
+"""How TensorFlow is set before a network is built."""
 
 import tensorflow as tf
 
 from .. import rounding
 from ..contract import Unsupported
+
+
+def limit_threads(job):
+    """Tells TensorFlow its threads, and returns how many it then says that an operation has."""
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    # Products of attention and recurrence are too small for all threads (docs/adapters/tensorflow.md). The first
+    # network of a process decides, since TensorFlow takes no other number later.
+    small = {"attention", "rnn", "gru", "lstm"} & {node["op"] for node in job.spec["nodes"]}
+    if not tf.config.threading.get_inter_op_parallelism_threads():
+        tf.config.threading.set_inter_op_parallelism_threads(job.threads if small else 1)
+    return tf.config.threading.get_intra_op_parallelism_threads()
 
 
 def configure_gpu(precision, asked):

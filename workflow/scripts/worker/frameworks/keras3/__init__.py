@@ -56,7 +56,7 @@ def build(job, limit=None):
         raise Unsupported(
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
-    threads = (limit or _limit_threads)(job.mode, job.threads)
+    threads = (limit or _limit_threads)(job)
     settings = {}
     if job.device == "gpu":
         settings = _ON_GPU[job.mode](job.precision, PRECISIONS[job.precision])
@@ -244,18 +244,16 @@ OPTIMISERS = {
 }
 
 
-def _limit_threads(mode, threads):
+def _limit_threads(job):
     """Tells the backend its number of threads, and returns what it then says."""
-    if mode == "tensorflow":
-        import tensorflow
+    if job.mode == "tensorflow":
+        from ...settings import tensorflow as tensorflow_settings
 
-        tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
-        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
-        return tensorflow.config.threading.get_intra_op_parallelism_threads()
-    if mode == "torch":
+        return tensorflow_settings.limit_threads(job)
+    if job.mode == "torch":
         import torch
 
-        torch.set_num_threads(threads)
+        torch.set_num_threads(job.threads)
         return torch.get_num_threads()
     # XLA does not tell the size of its pool; NPROC is where it reads it from.
     return int(os.environ["NPROC"])
@@ -391,14 +389,12 @@ def _spread(node, kernel, values):
 
 
 def _channel_shuffle(node, own):
-    height, width, channels = node["shape"][1], node["shape"][2], node["shape"][0]
+    channels, height, width = node["shape"]
+    parts = (-1, height, width, node["groups"], channels // node["groups"])
 
     def shuffle(values):
-        parts = keras.ops.reshape(
-            values, (-1, height, width, node["groups"], channels // node["groups"])
-        )
-        parts = keras.ops.transpose(parts, (0, 1, 2, 4, 3))
-        return keras.ops.reshape(parts, (-1, height, width, channels))
+        values = keras.ops.swapaxes(keras.ops.reshape(values, parts), 3, 4)
+        return keras.ops.reshape(values, (-1, height, width, channels))
 
     return shuffle
 
@@ -485,14 +481,6 @@ def _attention(node, own):
         return keras.ops.reshape(found, (values.shape[0], steps, units))
 
     return attend
-
-
-def _patches(node, own):
-    return lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
-
-
-def _part(node, own):
-    return lambda values: values[..., node["start"] : node["start"] + node["size"]]
 
 
 def _sampled_code(values, noise):
@@ -584,7 +572,9 @@ LAYERS = {
         lambda values, table: keras.ops.matmul(values, keras.ops.transpose(table))
     ),
     "attention": _attention,
-    "patches": _patches,
+    "patches": lambda node, own: (
+        lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
+    ),
     "class_token": _class_token,
     "first_step": lambda node, own: lambda values: values[:, 0],
     "last_step": lambda node, own: lambda values: values[:, -1],
@@ -592,7 +582,9 @@ LAYERS = {
     "multiply": lambda node, own: lambda *values: layers.multiply(values),
     "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
     "transpose": lambda node, own: layers.Permute((2, 1)),
-    "part": _part,
+    "part": lambda node, own: (
+        lambda values: values[..., node["start"] : node["start"] + node["size"]]
+    ),
     "stack": lambda node, own: lambda *values: keras.ops.stack(values, 1),
     "unstack": lambda node, own: layers.Flatten(),
     "reversal": lambda node, own: lambda values: 2 * keras.ops.stop_gradient(values) - values,

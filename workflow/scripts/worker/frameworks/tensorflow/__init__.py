@@ -38,10 +38,7 @@ def build(job):
 
 def prepare(job):
     """Tells TensorFlow its threads, and what a GPU is to do; returns where a job computes, and settings."""
-    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
-    # Products of attention and recurrence are too small for all threads (docs/adapters/tensorflow.md).
-    small = {"attention", "rnn", "gru", "lstm"} & {node["op"] for node in job.spec["nodes"]}
-    tf.config.threading.set_inter_op_parallelism_threads(job.threads if small else 1)
+    tensorflow_settings.limit_threads(job)
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
     settings = {"layout": "channels last, time first", "compiler": compiler}
     if job.device == "gpu":

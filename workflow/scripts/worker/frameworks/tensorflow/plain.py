@@ -16,7 +16,7 @@ def build(job):
     return keras3.build(job, _limit_threads)
 
 
-def _limit_threads(mode, threads):
+def _limit_threads(job):
     """As many threads as were asked for; how many operations run at a time is TensorFlow's choice."""
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     return tf.config.threading.get_intra_op_parallelism_threads()
