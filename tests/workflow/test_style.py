@@ -172,7 +172,7 @@ BUDGETS = {
     # a comparison by the words of its run; what other grids measured, like beside like, each claim without a framework;
     # means beside medians in every comparison; steps that slow down while they are timed; a process with all loaded;
     # one ratio for a result wherever it stands, and pairs whose scripts did something else.
-    "workflow/scripts/**/*.py": 43_986,
+    "workflow/scripts/**/*.py": 44_008,
     # The last step, a product of two branches and leaky ReLU in six frameworks; masks at full size; running
     # averages of batch normalisation.
     "workflow/scripts/worker/**/*.py": 14_169,
@@ -184,7 +184,7 @@ BUDGETS = {
     # dropout that is wrong in five frameworks; every mistake of a file of the configuration; the action;
     # what stays and what is made again, case by case; what stands still late, whatever the optimiser; each layer
     # kind of CNTK alone; words above 2**24.
-    "tests/**/*.py": 18_944,
+    "tests/**/*.py": 18_960,
 }
 WORDS = 40_000
 

@@ -202,14 +202,10 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     # Another framework's noise may turn another sign, behind which are more parameters, or most.
     turned = limits.min()
     limits[pooled] = np.maximum(limits[pooled], tied)
-    limits = np.maximum(
-        limits, _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
-    )
-    late = _late(still, batch, rounding)
-    if late["nodes"] != still["nodes"]:
-        rounded, apart = _step(late, start, inputs, labels)
-        rough, off = max(rough, loss + abs(rounded - loss)), asked.share * _off(apart, sketches)
-        limits, middle = np.maximum(limits, off), max(middle, float(np.median(off[counted])))
+    noise = _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
+    late, off = _late_noise(still, start, inputs, labels, rounding, loss, sketches)
+    limits = np.maximum(limits, np.maximum(noise, asked.share * off))
+    middle = max(middle, asked.share * float(np.median(off[counted])))
     limits[~driven] = np.inf
     usually = precision == USUAL and pooled.any()
     elsewhere = usually or (turned > asked.change and bool(steady.movable(still)))
@@ -219,7 +215,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     steadily: Callable[[], Arrays] = moved if elsewhere else dict
     with _Beside(steadily, threads if elsewhere else 1) as shown:
         losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
-    spreads = asked.share * _spreads(spec["optimiser"], abs(rough - loss), slope)
+    spreads = asked.share * _spreads(spec["optimiser"], max(abs(rough - loss), late), slope)
     shown = shown.result()
     return outputs.reference(spec, batch, precision) | _narrowed(
         reason=np.array(""),
@@ -265,6 +261,15 @@ def _late(spec, batch, rounded):
         if node["op"] == "batch_norm" and batch * math.prod(node["in_shape"][1:]) == 2:
             node["rounded"] = rounded
     return dict(spec, nodes=nodes)
+
+
+def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
+    """How far those take the loss, and the gradients (parameters)."""
+    late = _late(spec, len(inputs), rounded)
+    if late["nodes"] == spec["nodes"]:
+        return 0.0, np.zeros(len(sketches))
+    other, gradients = _step(late, start, inputs, labels)
+    return abs(other - loss), _off(gradients, sketches)
 
 
 def _masked(spec, inputs, labels, loss, sketches):
