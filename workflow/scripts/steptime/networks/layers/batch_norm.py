@@ -30,7 +30,7 @@ def parameters(node):
 def forward(node, own, x):
     """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given.
 
-    `rounded` of a node is what becomes of sums from which a framework may subtract the mean's part late.
+    Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late.
     """
     if "mean" in own:
         scale = own["gamma"] / np.sqrt(own["variance"] + BATCH_NORM_EPSILON)
