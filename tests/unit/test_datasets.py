@@ -127,18 +127,13 @@ def is_whole(found, images):
     train, test = found
     for split, chosen in ((train, slice(12)), (test, slice(12, None))):
         assert split["images"].dtype == np.uint8 and split["labels"].dtype == np.int64
-        assert np.array_equal(split["images"], images[chosen]) and np.array_equal(
-            split["labels"], LABELS[chosen]
-        )
+        assert np.array_equal(split["images"], images[chosen])
+        assert np.array_equal(split["labels"], LABELS[chosen])
         assert str(split["name"]) == "Pictures" and split["classes"].tolist() == [
             str(label) for label in range(10)
         ]
-    assert (
-        str(train["sha256"])
-        == hashlib.sha256(
-            images[:12].tobytes() + LABELS[:12].astype(np.int64).tobytes()
-        ).hexdigest()
-    )
+    content = images[:12].tobytes() + LABELS[:12].astype(np.int64).tobytes()
+    assert str(train["sha256"]) == hashlib.sha256(content).hexdigest()
 
 
 def zipped(path, contents):

@@ -88,7 +88,11 @@ DEFECTS = [
     (Half, "lenet", "the outputs are off by"),
     (Keeping, "lenet", "a result is kept"),
 ]
-NETWORKS = ["alexnet", "resnet50", "mobilenet", "lstm32", "gpt-small", "vit-tiny"]
+# Of one word, all samples have the same outputs.
+WORD = {"kind": "tokens", "shape": [4], "vocabulary": 1}
+LAYERS = [{"embedding": {"vocabulary": 1, "units": 6}}, "mean_steps", {"dense": {"units": 3}}]
+ALIKE = {"input": WORD, "layers": LAYERS, "sizes": {}, "narrow": {}}
+NETWORKS = ["alexnet", "resnet50", "mobilenet", "lstm32", "gpt-small", "vit-tiny", "alike"]
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +114,7 @@ def adapter(predictor):
 
 
 def asked_of(network, batch):
-    spec = networks.specify(network, CATALOGUE, narrow=True)
+    spec = networks.specify(network, CATALOGUE | {"alike": ALIKE}, narrow=True)
     known = {"task": "forward", "proves": "forward", "batch": batch}
     return job(spec) | known | {"parameters": networks.count_parameters(spec)}
 

@@ -302,7 +302,7 @@ NORM, SMALLER = {"layer_norm": {"epsilon": 1e-5}}, {"embedding": {"vocabulary": 
         (ROW, [{"dense": {"units": 1}}], {}, "the loss .*, 'dense1', .*write two classes or more"),
         (STEPS, [DENSE], {"loss": "mean_squares"}, "the loss mean_squares .* a sequence"),
         (ROW, [DENSE], {"loss": "evidence_bound"}, "the loss evidence_bound does not fit"),
-        (ROW, [{"dense": {"units": 1}}, NORM], {}, "one feature is the"),
+        (ROW, [{"dense": {"units": 2}}, NORM], {}, "so few features are 0, 1 or -1"),
         (IMAGES, [{"max_pool": {"kernel": 2, "stride": 2, "padding": 2}}], {}, "padding alone"),
         (WORDS, [EMBEDDING, {"dense": {"units": 8}}, {"attention": {"heads": 3}}], {}, "heads"),
         (WORDS, [EMBEDDING, {"lookup": {"inputs": ["input"] * 2}}], {}, "'lookup1' takes a table"),

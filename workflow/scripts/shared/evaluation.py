@@ -48,8 +48,8 @@ def projected(outputs):
 
 
 def spread(outputs):
-    """Returns how far samples' outputs are from their mean, in the root of the mean square."""
-    return _root(outputs - outputs.mean(0))
+    """Returns how far samples' outputs are from their mean, in the root of the mean square; of equal ones, from 0."""
+    return _root(outputs - outputs.mean(0)) or _root(outputs) or 1.0
 
 
 def distance(seen, wanted, scale):

@@ -1,5 +1,5 @@
-"""Normalisation of each sample by the mean and variance of each of `groups` parts of its channels,
-with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
+"""Normalisation of each sample by the mean and biased variance of each of `groups` parts of its
+channels, with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
 
 `ends_branch` is as in batch_norm.
 """
@@ -20,13 +20,12 @@ from steptime.networks.layers import (
 
 def shape(node, source):
     check_groups(node, source[0])
-    if math.prod(source) == node["groups"]:
-        raise ValueError("each group has one value, which is 0 when normalised: write fewer groups")
+    if math.prod(source) <= 2 * node["groups"]:
+        raise ValueError("one or two values are 0, 1 or -1 when normalised: write fewer groups")
     return list(source)
 
 
 def forward(node, own, x):
-    """Biased variance, as in batch_norm."""
     parts = x.reshape(len(x), node["groups"], -1)
     scale = 1.0 / np.sqrt(parts.var(-1, keepdims=True) + BATCH_NORM_EPSILON)
     normal = (parts - parts.mean(-1, keepdims=True)) * scale

@@ -15,9 +15,10 @@ def features_axis(node):
     return 1 if len(node["in_shape"]) == IMAGE_AXES else len(node["in_shape"])
 
 
-def shape(node, source):
-    if source[features_axis(node) - 1] == 1:
-        raise ValueError("one feature is the same whatever it was when normalised: leave it out")
+def shape(node, source, least=3):
+    """Of fewer features nothing but signs is left, and most of their gradient is float32's noise."""
+    if source[features_axis(node) - 1] < least:
+        raise ValueError("so few features are 0, 1 or -1 when normalised: write more of them")
     return list(source)
 
 

@@ -27,7 +27,7 @@ LAYER = LayerKind(
     takes=("row", "sequence"),
     needs=("epsilon",),
     values={"epsilon": POSITIVE},
-    shape=shape,
+    shape=lambda node, source: shape(node, source, least=2),
     parameters=parameters,
     numbers_moved=moved_by_fused,
     example=({"kind": "dense", "shape": [6]}, [{"rms_norm": {"epsilon": 1.0e-2}}]),
