@@ -25,7 +25,7 @@ from scipy.stats import binomtest, norm
 
 from shared.statistics import median, median_interval
 from steptime.cells import shard
-from steptime.compare import looks
+from steptime.compare import interim
 from steptime.machine import interference
 from steptime.statistics import intervals, spreads
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER
@@ -165,23 +165,23 @@ def _open(samples: list[float]) -> float:
 
 def report_watches(couples: pd.DataFrame) -> None:
     """Prints what watches of one cell say that follow one another: the next begins where one is decided or ends."""
-    print(f"Watches of one cell, which look after {list(looks.LOOKS)} pairs:")
+    print(f"Watches of one cell, which test after {list(interim.CHANCES)} pairs:")
     for threads, alike in couples.groupby("threads"):
         logs = [np.log(_ratios(rows)).to_numpy() for _, rows in alike.groupby(TYPE)]
         for slowdown in watching.SLOWDOWNS:
             found = [each for row in logs for each in watches_of(row - math.log1p(slowdown))]
             words = [word for word, _ in found]
-            early = sum(each == (FASTER, min(looks.LOOKS)) for each in found)
+            early = sum(each == (FASTER, min(interim.CHANCES)) for each in found)
             counts = ", ".join(f"{word} {words.count(word)}" for word in (FASTER, SLOWER, EQUAL))
             print(
                 f"{threads} threads, A is {100 * slowdown:g} % faster: {len(found)} watches, {counts}, "
-                f"faster by the first look {early}"
+                f"faster by the first analysis {early}"
             )
 
 
 def watches_of(logs: np.ndarray) -> Iterator[tuple[str, int]]:
     """The verdict of each watch and after how many pairs it was reached, from the logarithms of its pairs in order."""
-    last, start = max(looks.LOOKS), 0
+    last, start = max(interim.CHANCES), 0
     while start + last <= len(logs):
         ((word, pairs),) = watching.verdicts_of(logs[None, start : start + last])
         yield word, pairs

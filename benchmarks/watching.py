@@ -18,7 +18,7 @@ import pandas as pd
 from cells import ROOT  # noqa: F401  (puts the project's packages on the path)
 
 from steptime import run
-from steptime.compare import looks, sides
+from steptime.compare import interim, sides
 from steptime.plan import configuration
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 
@@ -92,7 +92,7 @@ def seen(folder: Path) -> dict[str, np.ndarray]:
 def outcome(
     random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float, count: int
 ) -> dict[str, str]:
-    """Shares of watches with a false word, and of cells by verdict and by look."""
+    """Shares of watches with a false word, and of cells by verdict and by analysis."""
     words: list[str] = []
     found_at: list[int] = []
     false = 0
@@ -108,7 +108,7 @@ def outcome(
     }
     early = {
         f"slower by {pairs} pairs": f"{100 * sum(at <= pairs for at in found_at) / len(words):.0f} %"
-        for pairs in looks.LOOKS
+        for pairs in interim.CHANCES
     }
     return {"watches": str(count), "false": f"{100 * false / count:.1f} %"} | told | early
 
@@ -130,14 +130,14 @@ def placed(random: np.random.Generator, noise: np.ndarray, way: float, slowdown:
     """Which of PLACES a search says of a release that has gone this part of the way to an end slower by so much; the
     end's own verdict where that is not shown to be slower.
     """
-    ends, logs = random.choice(noise, (2, 1, max(looks.LOOKS)))
+    ends, logs = random.choice(noise, (2, 1, max(interim.CHANCES)))
     ends = ends + math.log1p(slowdown)
     [(verdict, pairs)] = verdicts_of(ends)
     if verdict != SLOWER:
         return verdict or UNDECIDED
-    whole = looks.ratios_of({0: ends[0, :pairs]}, {0: 1})[0]
+    whole = interim.ratios_of({0: ends[0, :pairs]}, {0: 1})[0]
     half = whole._replace(log=whole.log / 2, error=whole.error / 2)
-    against = looks.Against(half, *PLACES[:2], ASKED)
+    against = interim.Against(half, *PLACES[:2], ASKED)
     return verdicts_of(logs + way * math.log1p(slowdown), 0, against)[0][0]
 
 
@@ -145,11 +145,11 @@ def watched(
     random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float
 ) -> list[tuple[str, int]]:
     """`verdicts_of` one watch whose pairs are drawn from this noise."""
-    return verdicts_of(math.log1p(slowdown) + random.choice(noise, (cells, max(looks.LOOKS))))
+    return verdicts_of(math.log1p(slowdown) + random.choice(noise, (cells, max(interim.CHANCES))))
 
 
 def verdicts_of(
-    logs: np.ndarray, margin: float = MARGIN, against: looks.Against = looks.ONE
+    logs: np.ndarray, margin: float = MARGIN, against: interim.Against = interim.ONE
 ) -> list[tuple[str, int]]:
     """The verdict on each cell of one watch, and after how many pairs it was reached; '' where it was not.
 
@@ -157,12 +157,12 @@ def verdicts_of(
     """
     cells, last = logs.shape
     verdicts: dict[int, tuple[str, int]] = {}
-    for pairs in looks.LOOKS:
+    for pairs in interim.CHANCES:
         # A cell that is decided is measured no more: its pairs stay as they were.
         known = {at: logs[at, : verdicts.get(at, ("", pairs))[1]] for at in range(cells)}
-        ratios = looks.ratios_of(known, dict.fromkeys(known, 1))
+        ratios = interim.ratios_of(known, dict.fromkeys(known, 1))
         still = {at: [ratio] for at, ratio in ratios.items() if at not in verdicts}
-        new = looks.decided(still, margin, pairs, cells, against)
+        new = interim.decided(still, margin, pairs, cells, against)
         verdicts |= {at: (word, pairs) for at, word in new.items()}
     return [verdicts.get(at, ("", last)) for at in range(cells)]
 

@@ -69,10 +69,10 @@ def plan(tmp_path, monkeypatch):
     return made
 
 
-def choose(monkeypatch, look, *before, platforms=("local-cpu",), **asked):
-    """The cells that a look chooses, as (network, environment, repeat), and the file that says so."""
-    file = Path(f"{look}.json")
-    words = ["further", "--plan", "plan.json", "--look", str(look)]
+def choose(monkeypatch, trial, *before, platforms=("local-cpu",), **asked):
+    """The cells that an analysis chooses, as (network, environment, repeat), and the file that says so."""
+    file = Path(f"{trial}.json")
+    words = ["further", "--plan", "plan.json", "--trial", str(trial)]
     words += ["--asked", json.dumps(ASKED | asked), "--platforms", *platforms]
     words += ["--added", *map(str, before), "--output", str(file)]
     monkeypatch.setattr("sys.argv", words)
@@ -95,7 +95,7 @@ def test_close_results_with_wide_intervals_are_measured_further_until_nothing_is
     text = first.read_text()
     for each in chosen:
         measure(cell(*each))
-    # The rows of later trials change nothing of what an earlier look has chosen.
+    # The rows of later trials change nothing of what an earlier analysis has chosen.
     assert choose(monkeypatch, 6) == (chosen, first) and first.read_text() == text
     assert run.facts()["cells"] == 15
     chosen, _ = choose(monkeypatch, 12, first)

@@ -10,7 +10,7 @@ from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
 from steptime.artefacts.inputs import read_printed
 from steptime.cells.expected import Expected
-from steptime.plan import axes, configuration, grid, looks, written
+from steptime.plan import axes, configuration, grid, interim, written
 from steptime.plan.cell import axes_of, reference_path
 from steptime.tasks import TASKS
 
@@ -49,7 +49,7 @@ def test_shipped_grids_expand(name):
     shown = {name for name, chosen in loaded.artefacts.items() if has_cells(chosen)}
     assert set(plan.artefacts) == shown
     first = {
-        key for key, cell in plan.cells.items() if not looks.is_further(plan.looks, cell.repeat)
+        key for key, cell in plan.cells.items() if not interim.is_further(plan.looks, cell.repeat)
     }
     assert first == {key for keys in plan.artefacts.values() for key in keys}
 

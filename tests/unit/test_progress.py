@@ -143,7 +143,7 @@ def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
 
 
 def test_further_cells_count_where_they_are_measured(under_way):
-    """A look may choose any cell for further trials, and chooses few."""
+    """An analysis may choose any cell for further trials, and chooses few."""
     further = [key.replace("-r1", f"-r{trial}") for key in under_way["cells"] for trial in (2, 3)]
     so_far.show(under_way | {"cells": under_way["cells"] + further}, [1, 3])
     assert "2 of 3 runs" in so_far.PAGE.read_text()

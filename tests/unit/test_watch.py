@@ -1,4 +1,4 @@
-"""A watch: what its looks cost, and the folder in which a candidate becomes an environment."""
+"""A watch: what its analyses cost, and the folder in which a candidate becomes an environment."""
 
 import argparse
 import math
@@ -12,7 +12,7 @@ import yaml
 from examples import write_wheel
 from today import TENSORFLOW, TORCH
 
-from steptime.compare import bisect, candidate, looks, results
+from steptime.compare import bisect, candidate, interim, results
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.environments import pins
@@ -38,9 +38,9 @@ def test_looks_do_not_add_up_to_false_words_and_a_slowdown_is_found(cells):
 
 def test_a_candidate_whose_every_third_step_takes_twice_as_long_is_not_equal():
     same, longer = Ratio(0.0, 0.002, 10), Ratio(math.log(4 / 3), 0.002, 10)
-    assert looks.decided({1: [same, same]}, 0.03, 6, 1) == {1: EQUAL}
-    assert looks.decided({1: [same, longer]}, 0.03, 6, 1) == {1: SLOWER}
-    assert looks.decided({1: [same, longer._replace(error=0.3)]}, 0.03, 6, 1) == {}
+    assert interim.decided({1: [same, same]}, 0.03, 6, 1) == {1: EQUAL}
+    assert interim.decided({1: [same, longer]}, 0.03, 6, 1) == {1: SLOWER}
+    assert interim.decided({1: [same, longer._replace(error=0.3)]}, 0.03, 6, 1) == {}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ class Held:
     # What the watch of two that are alike says of them.
     alike = ""
 
-    def __init__(self, folder, base, candidate, options, against=looks.ONE):
+    def __init__(self, folder, base, candidate, options, against=interim.ONE):
         self.release = candidate.rpartition("-")[2]
         self.against = against
         # Between the ends none is called equal: the one that is asked for is nearer to one of them or undecided.
@@ -164,7 +164,7 @@ class Held:
         ratios = [None if log is None else Ratio(log, 0.01, 10) for log in logs]
         held = dict(zip(("medians", "means"), ratios, strict=True))
         own = [held[of] for of in self.against.of]
-        found = looks.decided({1: own} if None not in own else {}, 0, 6, 1, self.against)
+        found = interim.decided({1: own} if None not in own else {}, 0, 6, 1, self.against)
         verdict = (self.release == Held.last and Held.alike) or found.get(1, UNDECIDED)
         return pd.DataFrame([dict(zip(results.KNOWN, ratios, strict=True), verdict=verdict)])
 
@@ -234,7 +234,7 @@ def test_a_release_between_the_ends_is_seldom_put_to_the_wrong_one():
         found = [watching.placed(random, noise, way, 0.1) for _ in range(80)]
         assert found.count(watching.PLACES[wrong]) <= 2
         assert found.count(watching.PLACES[right]) > 16
-    # Half of the way itself is on either side as seldom as a look may err.
+    # Half of the way itself is on either side as seldom as an analysis may err.
     found = [watching.placed(random, noise, 0.5, 0.1) for _ in range(150)]
     assert sum(bool(place) for place in found if place in watching.PLACES) <= 9
 

@@ -61,7 +61,7 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
     assert "measured by 3 runs, since its interval was wide after 2" in table
     assert ran.planned(*WHAT) == {}
     assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
-    # What a look has chosen is found again where its file is lost.
+    # What an analysis has chosen is found again where its file is lost.
     Path(ran.root / "results/further/faults-3.json").unlink()
     ran.run(*WHAT)
     assert ran.times() == after

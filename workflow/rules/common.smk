@@ -23,7 +23,7 @@ from steptime.cells.current import Current
 from steptime.cells.expected import Expected
 from steptime.machine import energy, placement
 from steptime.plain import file_name
-from steptime.plan import checks, configuration, digests, folders, grid, looks, schemas, written
+from steptime.plan import checks, configuration, digests, folders, grid, interim, schemas, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, MARK, ROUNDED, images_of, manifest_path, precision_of
 from steptime.plan.cell import proof_path, reference_path, shard_path
@@ -207,7 +207,7 @@ def shown_so_far():
     for artefact in TIMES:
         if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
             keys = PLAN.artefacts[artefact.made_of]
-            further = looks.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
+            further = interim.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
             jobs = [facts_of(each) for each in (artefact, *ratios)]
             grid_name = CONFIGURATION.grid_name
             return {"grid": grid_name, "jobs": jobs, "cells": keys + sorted(further)}

@@ -49,21 +49,21 @@ rule merge_cells:
         " --added {input.added} --statistics {input.statistics} --output {output} 2>&1 | tee {log} >&2"
 
 
-# Processes where they matter: after a look at the trials so far, cells of undecided comparisons are measured further times.
+# Processes where they matter: after an interim analysis, cells of undecided comparisons are measured further times.
 if PLAN.looks:
-    REPEATS = looks.repeats_of(CONFIGURATION.grid)
+    REPEATS = interim.repeats_of(CONFIGURATION.grid)
 
     checkpoint choose_further:
         """Choose the cells of undecided comparisons that are measured further times."""
         input:
-            shards=looked_at,
-            before=lambda wildcards: chosen_until(int(wildcards.look) - 1),
+            shards=compared_before,
+            before=lambda wildcards: chosen_until(int(wildcards.trial) - 1),
         output:
-            f"results/further/{CONFIGURATION.grid_name}-{{look}}.json",
+            f"results/further/{CONFIGURATION.grid_name}-{{trial}}.json",
         log:
-            f"logs/further/{CONFIGURATION.grid_name}-{{look}}.log",
+            f"logs/further/{CONFIGURATION.grid_name}-{{trial}}.log",
         wildcard_constraints:
-            look=choice(map(str, PLAN.looks[1:])),
+            trial=choice(map(str, PLAN.looks[1:])),
         # Of what is ready with it, nothing is to be measured before the cells that it chooses.
         priority: BEFORE_CELLS
         localrule: True
@@ -76,7 +76,7 @@ if PLAN.looks:
             platforms=HERE,
             code=digests.program_digest("steptime.merge.further"),
         shell:
-            '"$STEPTIME_LAUNCH" merge.further --plan {params.plan} --look {wildcards.look} --asked {params.asked:q}'
+            '"$STEPTIME_LAUNCH" merge.further --plan {params.plan} --trial {wildcards.trial} --asked {params.asked:q}'
             " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
 
 

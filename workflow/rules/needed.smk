@@ -97,7 +97,7 @@ def shards_of(wildcards):
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
         raise WorkflowError(checks.lacking(CONFIGURATION, wildcards.artefact))
-    return shards_at_hand(keys + looks.of_artefact(keys, looks.added(added_to(wildcards))))
+    return shards_at_hand(keys + interim.of_artefact(keys, interim.added(added_to(wildcards))))
 
 
 def compared_artefacts():
@@ -117,8 +117,8 @@ def keys_of(artefacts):
 
 
 @cache
-def looks_of_run():
-    """After how many trials this run looks at the comparisons: a table or figure that is asked for by its name has
+def analyses_of_run():
+    """After how many trials this run checks the comparisons: a table or figure that is asked for by its name has
     further runs where all that is compared is asked for with it, or lies here.
     """
     missing = keys_of([COMPARED]).keys() - keys_of(compared_artefacts()) if PLAN.looks else ()
@@ -132,7 +132,7 @@ def is_at_hand(key):
 
 def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
-    asked, further = keys_of(compared_artefacts()), looks.added(chosen_until())
+    asked, further = keys_of(compared_artefacts()), interim.added(chosen_until())
     chosen = {*asked, *further, *filter(is_at_hand, STEPS)}
     return shards_at_hand([key for key in STEPS if key in chosen])
 
@@ -144,24 +144,24 @@ def compared_proofs(wildcards):
 
 
 def added_to(wildcards):
-    """The files of the looks that may have chosen further cells of an artefact."""
+    """The files of the interim analyses that may have chosen further cells of an artefact."""
     first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]
     return chosen_until() if tasks.TASKS[first.task].is_compared else []
 
 
-def chosen_until(look=math.inf):
-    """The files of what was chosen by looks that end with trial `look`; raises Snakemake's exception while one is not made.
+def chosen_until(trial=math.inf):
+    """The files of what was chosen by analyses until trial `trial`; raises Snakemake's exception while one is not made.
 
-    The first look chooses nothing: it is at the trials that every cell has.
+    The first analysis chooses nothing: it is after the trials that every cell has.
     """
-    chosen = [each for each in looks_of_run()[1:] if each <= look]
-    return [str(checkpoints.choose_further.get(look=each).output[0]) for each in chosen]
+    chosen = [each for each in analyses_of_run()[1:] if each <= trial]
+    return [str(checkpoints.choose_further.get(trial=each).output[0]) for each in chosen]
 
 
-def looked_at(wildcards):
-    """The shards that a look needs: all that this run compares, of all trials before those that it chooses cells for."""
+def compared_before(wildcards):
+    """The shards that an analysis needs: all that this run compares, of all trials before those that it chooses cells for."""
     keys = keys_of([COMPARED, *compared_artefacts()])
-    return shards_at_hand([*keys, *looks.added(chosen_until(int(wildcards.look) - 1))])
+    return shards_at_hand([*keys, *interim.added(chosen_until(int(wildcards.trial) - 1))])
 
 
 def made_with(wildcards):

@@ -15,7 +15,7 @@ rule share_platform:
     input:
         lambda wildcards: [
             shard_path(key)
-            for key in keys_of(PLAN.artefacts) | dict.fromkeys(looks.added(chosen_until()))
+            for key in keys_of(PLAN.artefacts) | dict.fromkeys(interim.added(chosen_until()))
             if PLAN.cells[key].platform == wildcards.platform
         ],
         lambda wildcards: [

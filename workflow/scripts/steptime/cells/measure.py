@@ -18,7 +18,7 @@ from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
 from steptime.plain import plural
-from steptime.plan import digests, looks
+from steptime.plan import digests, interim
 from steptime.plan.cell import key_of
 from steptime.reading import read_yaml
 from steptime.records import Footer, Job, Manifest, Proof
@@ -247,8 +247,8 @@ class CellRun:
             footer["left_out"] |= {name: seen.get(name) for name in interference.MEASURED}
             footer["left_out"]["rows"] = self.task.rows.of(self.left_out)
         planned = run.facts().get("looks", [])
-        if self.task.is_compared and looks.is_further(planned, self.cell["repeat"]):
-            # Who holds these rows against others must pay for the looks that chose them.
+        if self.task.is_compared and interim.is_further(planned, self.cell["repeat"]):
+            # Who holds these rows against others must pay for the analyses that chose them.
             footer["looks"] = planned
         if self.task.is_watched:
             footer["resources"] = self.used.series()

@@ -14,7 +14,7 @@ import math
 import sys
 from typing import Any
 
-from steptime.compare import looks, results, words
+from steptime.compare import interim, results, words
 from steptime.compare.candidate import Folder, environment_of, order
 from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options
@@ -117,7 +117,7 @@ class Search:
         print(f"{network} became {side} between {' and '.join(ends)} ({told}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
-    def _halfway(self, whole: Ratio, of: str) -> tuple[str, looks.Against]:
+    def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
         """The verdict on a release that is nearer to the newer end, and what those between the ends are compared with.
 
         Half of the way has an error of its own; the ratios share processes of the older end with it.
@@ -130,10 +130,10 @@ class Search:
             f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
             f"the search's up to {asked} answers is wrong is at most 5 % for all looks together."
         )
-        return newer, looks.Against(half, *sides, asked, meaning, (of,))
+        return newer, interim.Against(half, *sides, asked, meaning, (of,))
 
     def _held(
-        self, release: str, margin: float, against: looks.Against = looks.ONE
+        self, release: str, margin: float, against: interim.Against = interim.ONE
     ) -> tuple[dict[str, Ratio] | None, str]:
         """The ratios of a release to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)

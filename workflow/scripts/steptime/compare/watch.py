@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.compare import caveats, looks, results, words
+from steptime.compare import caveats, interim, results, words
 from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.sides import CompareError, Side, beside, read
 from steptime.plain import file_name
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
     """Adds what a watch and a search among releases are both told."""
     parser.add_argument("--networks", nargs="+", default=networks)
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
-    parser.add_argument("--minutes", type=float, default=45, help="after which no look is begun")
+    parser.add_argument("--minutes", type=float, default=45, help="after which nothing is begun")
     parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.03")
     parser.add_argument("--folder", type=Path, default=Path("watch"), help="where it is worked")
 
@@ -67,7 +67,7 @@ class Watch:
         base: str,
         candidate: str,
         options: argparse.Namespace,
-        against: looks.Against = looks.ONE,
+        against: interim.Against = interim.ONE,
     ) -> None:
         self.folder, self.base, self.candidate, self.options = folder, base, candidate, options
         self.against = against
@@ -76,16 +76,16 @@ class Watch:
         self.pairs = 0
 
     def measure(self) -> None:
-        """Measures and looks, until each verdict is reached or the time is spent. Raises CompareError."""
+        """Measures and tests, until each verdict is reached or the time is spent. Raises CompareError."""
         # What has no time in the first pair, as where an environment cannot be made, is not asked again.
         self._run(1)
-        self._look_for_lost()
-        for pairs in looks.LOOKS:
+        self._decide_lost()
+        for pairs in interim.CHANCES:
             if not self._open(pairs):
                 return
             began = time.monotonic()
             self._run(pairs)
-            self._look(pairs)
+            self._decide(pairs)
             print(f"After {pairs} pairs: {self._so_far()}", flush=True)
             if self._next_ends(time.monotonic() - began, pairs) > self.end:
                 return
@@ -120,7 +120,7 @@ class Watch:
             Side(name, measured, {"environment": name}) for name in (self.base, self.candidate)
         )
 
-    def _look_for_lost(self) -> None:
+    def _decide_lost(self) -> None:
         """Decides that a cell is lost that has no time on a side."""
         base, other = self._sides()
         cells = base.results.cells
@@ -129,9 +129,9 @@ class Watch:
             if set(statuses) != {"ok"}:
                 self.verdicts.setdefault(_place(cells.loc[at]), words.lost(*statuses))
 
-    def _look(self, pairs: int) -> None:
+    def _decide(self, pairs: int) -> None:
         """Decides what can be decided after so many pairs."""
-        self._look_for_lost()
+        self._decide_lost()
         base, other = self._sides()
         found = beside(base, other)
         ratios = [self._ratios(base.results.cells, found, pairs, of) for of in self.against.of]
@@ -141,7 +141,7 @@ class Watch:
             if place not in self.verdicts
         }
         margin, cells = self.options.margin, len(found)
-        self.verdicts |= looks.decided(undecided, margin, pairs, cells, self.against)
+        self.verdicts |= interim.decided(undecided, margin, pairs, cells, self.against)
 
     def _ratios(
         self, cells: pd.DataFrame, found: list[tuple[Any, Any]], pairs: int, of: str
@@ -151,13 +151,13 @@ class Watch:
         for at, label in found:
             place = _place(cells.loc[at])
             if set(cells.loc[[at, label], "status"]) == {"ok"}:
-                # What an earlier watch has measured beyond this look is not looked at yet.
+                # What an earlier watch has measured beyond these pairs is not used yet.
                 ours, theirs = (
                     {repeat: each for repeat, each in values.items() if repeat <= pairs}
                     for values in cells.loc[[label, at], of]
                 )
                 logs[place], kinds[place] = intervals.paired(ours, theirs), place[-1]
-        return looks.ratios_of(logs, kinds)
+        return interim.ratios_of(logs, kinds)
 
     def _so_far(self) -> str:
         return (
@@ -169,12 +169,12 @@ class Watch:
         )
 
     def _next_ends(self, took: float, pairs: int) -> float:
-        """When the look after this one would end, by what this one took for the pairs that are still open."""
-        following = next((count for count in looks.LOOKS if count > pairs), pairs)
+        """When the analysis after this one would end, by what this one took for the pairs that are still open."""
+        following = next((count for count in interim.CHANCES if count > pairs), pairs)
         return time.monotonic() + took * (following - pairs) / pairs
 
     def table(self) -> pd.DataFrame:
-        """The rows of `results.table`, with the verdicts of the looks."""
+        """The rows of `results.table`, with the verdicts so far."""
         base, other = self._sides()
         found = beside(base, other)
         data = results.table(base, other, found, self.options.margin)
@@ -193,7 +193,7 @@ class Watch:
             told.append(f"Pins differ: {', '.join(differing[:NAMED])}{more}.")
         page = words.page(answer, base.name, other.name, told, self.options.margin)
         page.notes[-1] = (
-            f"Looked at after {', '.join(map(str, looks.LOOKS))} pairs of processes, of which {self.pairs} were the "
+            f"Tested after {', '.join(map(str, interim.CHANCES))} pairs of processes, of which {self.pairs} were the "
             f"last. {self.against.meaning}"
         )
         prefix = self.folder.root / "results/compare" / f"{self.base}_{self.candidate}"

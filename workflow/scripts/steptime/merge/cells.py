@@ -24,7 +24,7 @@ from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.merge import judged
 from steptime.merge.measured import was_told
 from steptime.plain import plain_values
-from steptime.plan import looks, written
+from steptime.plan import interim, written
 from steptime.plan.cell import FOLDER, axes_of, shard_path
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Merge the shards of one artefact.")
     parser.add_argument("--artefact", required=True)
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
-    parser.add_argument("--added", nargs="*", default=[], type=Path, help="what looks have chosen")
+    parser.add_argument("--added", nargs="*", default=[], type=Path, help="by interim analyses")
     parser.add_argument("--statistics", type=Path, nargs="*", default=[], help="of the whole run")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
@@ -41,7 +41,7 @@ def main() -> None:
     gc.disable()
     plan = written.read(options.plan)
     keys = plan.artefacts[options.artefact]
-    keys = keys + looks.of_artefact(keys, looks.added(options.added))
+    keys = keys + interim.of_artefact(keys, interim.added(options.added))
     statistics = next((json.loads(file.read_text()) for file in options.statistics), None)
     merged = merge(keys, plan.missing, plan.expected, plan.looks, statistics)
     with atomic_write(options.output) as file:
@@ -52,16 +52,16 @@ def merge(
     keys: list[str],
     missing: list[str] | None = None,
     expected: dict[str, dict[str, Any]] | None = None,
-    looked: list[int] | None = None,
+    looks: list[int] | None = None,
     statistics: dict[str, Any] | None = None,
 ) -> pa.Table:
     """All rows of the shards of cells of one task.
 
     The metadata have what their footers say: machines by id, software by environment with its workers' `settings` by
     platform and mode, arithmetic by environment and mode, `resources` by key, and as `told` the keys of those whose
-    library was told to take newer code; `missing` data sets and after which trials was `looked` go along. `expected`
-    says by key what a row must have been measured with (`cells.expected`), `statistics` what all results of the run say
-    together. Raises MixedRowsError, and ShardError, which names every shard that cannot be used.
+    library was told to take newer code; `missing` data sets and `looks`, the trials of interim analyses, go along.
+    `expected` says by key what a row must have been measured with (`cells.expected`), `statistics` what all results of
+    the run say together. Raises MixedRowsError, and ShardError, which names every shard that cannot be used.
     """
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
@@ -88,7 +88,7 @@ def merge(
     merged |= dict(zip(together.column_names, together.columns, strict=True))
     # A machine's words reach every table; those of the frameworks were made plain when they were said.
     known["machines"], known["software"] = map(plain_values, (known["machines"], known["software"]))
-    known |= {"missing": missing or [], "looks": looked or []}
+    known |= {"missing": missing or [], "looks": looks or []}
     known |= {"statistics": statistics} if statistics else {}
     described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))

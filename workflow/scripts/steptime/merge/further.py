@@ -1,6 +1,6 @@
 """Chooses the results that are measured further times: those of places where a comparison has a wide interval.
 
-    workflow/scripts/launch merge.further --plan results/plan/my-grid.json --look 6 \
+    workflow/scripts/launch merge.further --plan results/plan/my-grid.json --trial 6 \
     --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
     --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
 
@@ -21,7 +21,7 @@ from steptime.atomic import write_json
 from steptime.merge import cells
 from steptime.merge.summary import summarise
 from steptime.plain import plural
-from steptime.plan import looks, written
+from steptime.plan import interim, written
 from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
@@ -58,14 +58,14 @@ class Comparison(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description="Choose the cells that are measured again.")
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
-    parser.add_argument("--look", required=True, type=int, help="the last trial that is added")
+    parser.add_argument("--trial", required=True, type=int, help="the last trial that is added")
     parser.add_argument("--asked", required=True, type=json.loads, help="until and budget_seconds")
     parser.add_argument("--platforms", nargs="*", default=[], help="that this run can measure")
-    parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier looks")
+    parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier choices")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     plan = written.read(options.plan)
-    before = looks.added(options.added)
+    before = interim.added(options.added)
     keys = [*plan.artefacts[COMPARED], *before]
     rows = cells.merge(keys, expected=plan.expected).to_pandas()
     summary = summarise(rows, planned=plan.looks)
@@ -74,8 +74,8 @@ def main() -> None:
     here = [each for each in found if summary.at[each.cell, "platform"] in options.platforms]
     took = seconds(rows, summary)
     spent = sum(took[at] for at in _labels(summary, before))
-    last = max(look for look in plan.looks if look < options.look)
-    trials = range(last + 1, options.look + 1)
+    last = max(trial for trial in plan.looks if trial < options.trial)
+    trials = range(last + 1, options.trial + 1)
     chosen = choose(here, took, len(trials), options.asked, spent)
     asked = [key for label in chosen for key in _keys(summary.loc[label], trials)]
     # What another machine has measured by its own run.
@@ -107,7 +107,7 @@ def choose(
     """The labels of results that so many further trials of fit into the rest of the budget, place by place.
 
     The place with the widest comparison comes first. Its results are measured together: what has its trials in a slower
-    hour than the others looks slower. `took` is the seconds of one process of each cell, `spent` what earlier looks
+    hour than the others looks slower. `took` is the seconds of one process of each cell, `spent` what earlier choices
     have cost.
     """
     of_place: dict[Any, list[Comparison]] = {}
@@ -143,7 +143,7 @@ def _keys(row: pd.Series, trials: Iterable[int]) -> list[str]:
 def _labels(summary: pd.DataFrame, keys: list[str]) -> list[Any]:
     """The label of the cell of each key."""
     labels = {key: at for at, row in summary.iterrows() for key in _keys(row, [1])}
-    return [labels[looks.first_of(key)] for key in keys]
+    return [labels[interim.first_of(key)] for key in keys]
 
 
 def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from steptime.environments.libraries import REFERENCE
 from steptime.merge.summary import COLUMNS, region_text, shortened, summarise
-from steptime.plan import looks
+from steptime.plan import interim
 from steptime.reading import InputError
 from steptime.statistics import words
 from steptime.statistics.words import Statistics
@@ -114,7 +114,7 @@ def _with_arithmetic(
     cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told: Collection[str] = ()
 ) -> pd.DataFrame:
     """Adds ARITHMETIC, and marks results of old code, and those whose keys were `told` to take newer code."""
-    first = {looks.first_of(key) for key in told}
+    first = {interim.first_of(key) for key in told}
     found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     for cell, known in zip(cells.itertuples(), found, strict=True):
         if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:

@@ -74,7 +74,7 @@ def summarise(
     % interval (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may
     be said of a result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what
     the whole run says of these results, by default what these rows say. `planned` says after which trials the run
-    decided which results get more of them (`plan.looks`); it is `looks` of each row. Raises MixedRowsError.
+    decided which results get more of them (`plan.interim`); it is `looks` of each row. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))

@@ -21,7 +21,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.atomic import atomic_write
 from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed, samples, screen
-from steptime.plan import looks
+from steptime.plan import interim
 from steptime.plan.cell import axes_of
 from steptime.reading import InputError
 from steptime.render.words import plural
@@ -53,15 +53,15 @@ def main() -> None:
         say(f"    This and more on a page that loads itself again: {PAGE}")
 
 
-def show(shown: dict[str, Any], looked: list[int]) -> list[Inputs]:
-    """Writes PAGE and its tables, as `shown` says; `looked` says after which trials was looked (`plan.looks`)."""
+def show(shown: dict[str, Any], looks: list[int]) -> list[Inputs]:
+    """Writes PAGE and its tables, as `shown` says; `looks` says after which trials comparisons are checked."""
     keys = progress.measured(shown["cells"])
     planned = [
-        key for key in shown["cells"] if not looks.is_further(looked, axes_of(key)["repeat"])
+        key for key in shown["cells"] if not interim.is_further(looks, axes_of(key)["repeat"])
     ]
     FOLDER.mkdir(parents=True, exist_ok=True)
     merged = FOLDER / "merged.parquet"
-    pq.write_table(merge(keys, looked=looked), merged)
+    pq.write_table(merge(keys, looks=looks), merged)
     made = []
     for job in map(json.loads, shown["jobs"]):
         made.append(Inputs(job["artefact"], job["data"] | {"cells": [str(merged)]}, job["facts"]))

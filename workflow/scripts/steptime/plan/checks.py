@@ -8,7 +8,7 @@ from shared.precisions import PRECISIONS, USUAL
 from steptime import networks as specifications
 from steptime.plan import axes, exchanges
 from steptime.plan.configuration import Configuration
-from steptime.plan.looks import repeats_of
+from steptime.plan.interim import repeats_of
 from steptime.plan.schemas import ConfigurationError, require
 from steptime.tasks import TASKS
 from steptime.tasks import USUAL as USUAL_TASK

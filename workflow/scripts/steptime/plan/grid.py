@@ -11,7 +11,7 @@ from steptime import networks as specifications
 from steptime.plan import axes, checks
 from steptime.plan.cell import Cell, proof_name
 from steptime.plan.configuration import Configuration, fits
-from steptime.plan.looks import repeats_of
+from steptime.plan.interim import repeats_of
 from steptime.plan.schemas import ConfigurationError
 from steptime.tasks import TASKS
 from steptime.tasks import USUAL as USUAL_TASK
@@ -31,7 +31,7 @@ class Plan:
     `artefacts`  the keys of the cells of every artefact
     `missing`    labels of the data sets that trainings need and this machine does not have
     `expected`   by key, what the row of a cell must say (`cells.expected`)
-    `looks`      the trials after which the comparisons are checked (`plan.looks`)
+    `looks`      the trials after which the comparisons are checked (`plan.interim`)
     `proven`     the proofs that the grid asks for besides the proofs of its cells
     """
 
@@ -71,15 +71,15 @@ def expand(configuration: Configuration, cores: int) -> Plan:
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
             f"({', '.join(configuration.grid['networks'])}) is one that an artefact is made of; add one that is."
         )
-    looks = repeats_of(configuration.grid).looks
-    if looks:
+    planned = repeats_of(configuration.grid).planned
+    if planned:
         compared = [cells[key] for key in artefacts.get(COMPARED, [])]
-        for trial in range(looks[0] + 1, looks[-1] + 1):
+        for trial in range(planned[0] + 1, planned[-1] + 1):
             further = [replace(cell, repeat=trial) for cell in compared if cell.repeat == 1]
             cells.update((cell.key, cell) for cell in further)
     place = _running_order(configuration, {*artefacts.get(COMPARED, [])})
     ordered = dict(sorted(cells.items(), key=place))
-    return Plan(ordered, artefacts, missing(configuration), looks=looks, proven=proven)
+    return Plan(ordered, artefacts, missing(configuration), looks=planned, proven=proven)
 
 
 def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:

@@ -11,7 +11,7 @@ from shared.precisions import USUAL
 from steptime.merge.measured import Measured, was_told
 from steptime.merge.summary import shortened
 from steptime.plain import plural
-from steptime.plan import looks
+from steptime.plan import interim
 from steptime.plan.cell import PLAIN
 from steptime.render.frameworks import Frameworks
 
@@ -280,7 +280,7 @@ def processes(cells: pd.DataFrame) -> str:
         "process-to-process variation, estimated from all results of the run at this thread count."
     )
     planned: list[int] = next(iter(cells["looks"]), []) if "looks" in cells else []
-    if added := sum(looks.is_further(planned, count) for count in repeats):
+    if added := sum(interim.is_further(planned, count) for count in repeats):
         text += f" {plural(added, 'result')} got more runs, since their intervals were wide."
     if alone:
         text += f" {plural(alone, 'result')} with one run has no interval."
@@ -289,7 +289,7 @@ def processes(cells: pd.DataFrame) -> str:
 
 def further(cell: Mapping[str, Any]) -> str:
     """Say that a result was measured further times, and why; '' where it was not."""
-    if not looks.is_further(cell["looks"], cell["repeats"]):
+    if not interim.is_further(cell["looks"], cell["repeats"]):
         return ""
     return (
         f"measured by {cell['repeats']} runs, since its interval was wide after {cell['looks'][0]}"

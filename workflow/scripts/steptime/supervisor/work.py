@@ -22,7 +22,7 @@ KINDS = {
     r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
     rf"results/{FOLDER}/(?P<key>.*)\.parquet": 5.0,
     r"results/peaks/.*\.json": 15.0,
-    r"results/further/(?P<look>.*)\.json": 1.5,
+    r"results/further/(?P<trial>.*)\.json": 1.5,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
     r"results/merged/.*\.parquet": 1.0,
     r"results/tables/(?P<table>.*)\.parquet": 1.0,
@@ -58,7 +58,7 @@ def guess(
         found[file] = kind
         if "environment" in named and not _stands(named["environment"]):
             found[file] += INSTALL
-        if "look" in named:
+        if "trial" in named:
             found[file] += grid["repeats"]["budget_seconds"]
         if "reference" in named:
             count = operations("step", named["reference"], int(named["batch"]))

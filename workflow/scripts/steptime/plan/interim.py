@@ -1,8 +1,8 @@
-"""When trials are looked at to decide whether there shall be more, and what a look costs of the chance of a false word.
+"""Interim analyses: after which trials a run decides whether there shall be more, and with what chance each may err.
 
-Whoever goes on until a difference shows, finds one: each look is a chance more to err. So a look may err with a part of
-the whole chance, as large as its part of the trials: Lan and DeMets, "Discrete sequential boundaries for clinical
-trials", Biometrika 70, 1983. The parts are added up (Bonferroni), so that the intervals of all looks hold together,
+Whoever goes on until a difference shows, finds one: each analysis is a chance more to err. So it may err with a share
+of the whole chance, as large as its share of the trials: Lan and DeMets, "Discrete sequential boundaries for clinical
+trials", Biometrika 70, 1983. The shares are added up (Bonferroni), so that the intervals of all analyses hold together,
 whatever it was that ended the trials: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
 approach", Journal of the Royal Statistical Society B 51, 1989.
 """
@@ -28,12 +28,12 @@ class Repeats:
     budget_seconds: float
 
     @property
-    def looks(self) -> list[int]:
+    def planned(self) -> list[int]:
         """After how many trials comparisons are checked: `least`, twice as many each time, at last `most`; or []."""
-        looks = [self.least]
-        while looks[-1] < self.most:
-            looks.append(min(2 * looks[-1], self.most))
-        return looks if len(looks) > 1 else []
+        planned = [self.least]
+        while planned[-1] < self.most:
+            planned.append(min(2 * planned[-1], self.most))
+        return planned if len(planned) > 1 else []
 
 
 def repeats_of(grid: dict[str, Any]) -> Repeats:
@@ -42,19 +42,21 @@ def repeats_of(grid: dict[str, Any]) -> Repeats:
     return Repeats(**asked) if isinstance(asked, dict) else Repeats(asked, asked, 0.0, 0.0)
 
 
-def parts(looks: Sequence[int]) -> dict[int, float]:
-    """The part of the whole chance by which each look may err."""
-    before = [0, *looks][:-1]
-    return {look: (look - last) / looks[-1] for look, last in zip(looks, before, strict=True)}
+def chances(planned: Sequence[int]) -> dict[int, float]:
+    """The share of the whole chance by which each analysis may err, by the trial after which it is made."""
+    before = [0, *planned][:-1]
+    return {
+        trial: (trial - last) / planned[-1] for trial, last in zip(planned, before, strict=True)
+    }
 
 
-def is_further(looks: Sequence[int], trial: int) -> bool:
-    """Whether a trial is one that a look asks for."""
-    return bool(looks) and trial > looks[0]
+def is_further(planned: Sequence[int], trial: int) -> bool:
+    """Whether a trial is one that an interim analysis asks for."""
+    return bool(planned) and trial > planned[0]
 
 
 def added(files: Iterable[str | Path]) -> list[str]:
-    """The keys of the cells that looks have chosen (`merge.further`), in the order of their files."""
+    """The keys of the cells that interim analyses have chosen (`merge.further`), in the order of their files."""
     return [key for file in files for key in json.loads(Path(file).read_text())["cells"]]
 
 

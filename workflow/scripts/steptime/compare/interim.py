@@ -1,20 +1,20 @@
-"""When a watch looks at its pairs of processes, and what each look costs of the chance of a false word.
+"""Interim analyses of a watch: after how many pairs of processes, and with what chance each may err.
 
-Whoever tests after every pair stops at lucky moments. So a watch looks three times, and each look may err with a part
-of the whole chance (`plan.looks`). That is shared among the cells, which holds whatever they have in common.
+Whoever tests after every pair stops at lucky moments. So a watch tests three times, and each test may err with a share
+of the whole chance (`plan.interim`). That share is divided among the cells, which holds whatever they have in common.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steptime.plan import looks
+from steptime.plan import interim
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import Spread, known, priors, spread_of
 from steptime.statistics.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, clearest
 
-# After how many pairs, and the part of the chance that is spent then.
-LOOKS = looks.parts([6, 12, 24])
+# After how many pairs, and the share of the chance that is spent then.
+CHANCES = interim.chances([6, 12, 24])
 
 
 class Against(NamedTuple):
@@ -59,8 +59,8 @@ def decided(
     cells: int,
     against: Against = ONE,
 ) -> dict[Any, str]:
-    """The verdicts that a look reaches, of so many `cells`: equal in medians and means, else by the clearest."""
-    allowed = ERROR * LOOKS[pairs] / cells / against.watches
+    """The verdicts that an analysis reaches, of so many `cells`: equal in medians and means, else by the clearest."""
+    allowed = ERROR * CHANCES[pairs] / cells / against.watches
     found = {}
     for cell, own in ratios.items():
         apart = [intervals.difference(ratio, against.ratio) for ratio in own]
