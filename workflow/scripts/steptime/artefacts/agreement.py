@@ -286,8 +286,8 @@ def _frame(axes: Axes, both: pd.DataFrame) -> None:
             continue
         grey: dict[str, Any] = {"color": figures.GREY, "linewidth": 1, "linestyle": ":"}
         axes.plot(ends, [end / ratio for end in ends], **grey, zorder=1)
-        look = {"ha": "right", "va": "top", "color": "#6A6A6A", "path_effects": figures.HALO}
-        figures.say(axes, name, (ends[1], ends[1] / ratio), (-4, -4), **look)
+        style = {"ha": "right", "va": "top", "color": "#6A6A6A", "path_effects": figures.HALO}
+        figures.say(axes, name, (ends[1], ends[1] / ratio), (-4, -4), **style)
 
 
 def _points(
@@ -297,8 +297,8 @@ def _points(
     for (_, _, name, device), line in lines:
         framework = frameworks.lineage(name)
         face = framework.colour if device == "cpu" else "white"
-        look = framework.look | {"markerfacecolor": face, "linewidth": 1}
-        axes.plot(line["theirs"], line["ours"], **look, zorder=3)
+        style = framework.style | {"markerfacecolor": face, "linewidth": 1}
+        axes.plot(line["theirs"], line["ours"], **style, zorder=3)
     ends, first = lines.last(), both["paper"].iloc[0]
     names = [
         catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
@@ -320,8 +320,8 @@ def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
         free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
         box, shift, up = free[0] if free else boxes[0]
         taken.append(box)
-        look = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
-        figures.say(axes, name, end, (shift, up), **look)
+        style = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
+        figures.say(axes, name, end, (shift, up), **style)
 
 
 def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -341,6 +341,6 @@ def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
 def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     found = [frameworks.lineage(name) for name in both["framework"].unique()]
     return [
-        figures.key(framework.label, **framework.look, linewidth=1)
+        figures.key(framework.label, **framework.style, linewidth=1)
         for framework in sorted(found, key=lambda framework: framework.order)
     ]

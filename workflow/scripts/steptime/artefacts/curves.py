@@ -12,12 +12,12 @@ from steptime.render.columns import Row
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import plural, why
 
-Looks: TypeAlias = dict[str, dict[str, Any]]
+Styles: TypeAlias = dict[str, dict[str, Any]]
 
 
-def looks_of(
+def styles_of(
     rows: pd.DataFrame, frameworks: Frameworks, by: str = "label", alike: Sequence[str] = ()
-) -> Looks:
+) -> Styles:
     """How each line is drawn; lines of one framework (and of one of `alike`) differ in dashes and filling alone."""
     named = rows.drop_duplicates(by)
     turns = named.groupby(["framework", *alike]).cumcount()
@@ -32,7 +32,7 @@ def draw(
     rows: pd.DataFrame,
     x: str,
     y: str,
-    looks: Looks,
+    styles: Styles,
     by: str = "label",
     within: Sequence[str] = (),
     **more: Any,
@@ -40,19 +40,19 @@ def draw(
     """Draws a line for each name in the column `by`, and each value of `within`, in the order of `x`."""
     for (name, *_), line in rows.groupby([by, *within], sort=False):
         line = line.sort_values(x)
-        axes.plot(line[x], line[y], **{"markersize": 4, "zorder": 3} | looks[name] | more)
+        axes.plot(line[x], line[y], **{"markersize": 4, "zorder": 3} | styles[name] | more)
 
 
 def whiskers(
-    axes: Axes, line: pd.DataFrame, x: str, y: str, low: str, high: str, **look: Any
+    axes: Axes, line: pd.DataFrame, x: str, y: str, low: str, high: str, **style: Any
 ) -> None:
     """Draws a line with its intervals."""
     spans = [line[y] - line[low], line[high] - line[y]]
-    axes.errorbar(line[x], line[y], yerr=spans, **{"zorder": 3} | look)
+    axes.errorbar(line[x], line[y], yerr=spans, **{"zorder": 3} | style)
 
 
-def keys(looks: Looks, **more: Any) -> list[Line2D]:
-    return [figures.key(name, **look | more) for name, look in looks.items()]
+def keys(styles: Styles, **more: Any) -> list[Line2D]:
+    return [figures.key(name, **style | more) for name, style in styles.items()]
 
 
 def threads_drawn(drawn: pd.DataFrame) -> str:

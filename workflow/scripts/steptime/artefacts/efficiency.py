@@ -213,8 +213,8 @@ def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: b
     axes.plot(ends, roof, color=colour, linewidth=thick, zorder=order)
     if own:
         text = f"{significant(flops)} GFLOP/s, {significant(width)} GB/s"
-        look = {"color": colour, "path_effects": figures.HALO, "zorder": 5, "ha": "right"}
-        figures.say(axes, text, (limits[1], flops), (-3, 4), **look)
+        style = {"color": colour, "path_effects": figures.HALO, "zorder": 5, "ha": "right"}
+        figures.say(axes, text, (limits[1], flops), (-3, 4), **style)
 
 
 def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
@@ -226,19 +226,19 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
             groups[-1].append(network)
         else:
             groups.append([network])
-    look = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
+    style = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
     for group in groups:
         middle = math.exp(sum(math.log(intensity) for _, intensity in group) / len(group))
         names = ", ".join(name for name, _ in group)
-        figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **look)
+        figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style)
 
 
 def _look(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
     fill = FILLS[lines.index(row["framework_label"]) % len(FILLS)]
-    look = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
-    return frameworks[row["framework"]].look | look
+    style = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
+    return frameworks[row["framework"]].style | style
 
 
 def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:

@@ -82,9 +82,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         handles = []
         named = ["framework_label", "platform", "threads", "devices"]
         for label, line in drawn.groupby(named, sort=False):
-            look = inputs.frameworks[line["framework"].iloc[0]].look
-            axes.plot(line["bytes"], line["algbw"], **look, zorder=3)
-            handles.append(figures.key(_label(label, several.max() > 1), **look))
+            style = inputs.frameworks[line["framework"].iloc[0]].style
+            axes.plot(line["bytes"], line["algbw"], **style, zorder=3)
+            handles.append(figures.key(_label(label, several.max() > 1), **style))
         if len(copies):
             grey = {"color": figures.GREY, "linestyle": ":"}
             fastest = copies.groupby("bytes")["algbw"].median()

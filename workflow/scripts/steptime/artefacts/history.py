@@ -116,7 +116,7 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the figure: a line of panels for each series, a line in them for each network."""
     data = inputs.table[0]
-    looks = _looks(data, inputs.networks)
+    styles = _styles(data, inputs.networks)
     data = data.assign(at=_places(data))
     panels = list(data.groupby(["series", "platform"], sort=False))
     height = 0.6 + PANEL_INCHES * len(panels)
@@ -126,7 +126,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             label = series if data["platform"].nunique() == 1 else f"{series}, {platform}"
             for ax, (column, (words, divisor)) in zip(line, DRAWN_COLUMNS.items(), strict=True):
                 values = rows[column].astype(float) / divisor
-                _panel(ax, rows.assign(drawn=values), looks)
+                _panel(ax, rows.assign(drawn=values), styles)
                 ax.set_title(f"{label}: {words}", fontsize=8)
             line[0].axhline(1, color="#222222", linewidth=0.8, zorder=1)
         for ax in axes[0]:
@@ -137,7 +137,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             _place_axis(ax, rows, dated)
         threads = ", ".join(plural(int(count), "thread") for count in data["threads"].unique())
         figures.title(drawing, f"The same networks through the versions of a framework, {threads}")
-        handles = curves.keys(looks)
+        handles = curves.keys(styles)
         grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": ""}
         handles += [
             figures.key(words, **grey, markerfacecolor=_filled("#444444", FILLED[vector]))
@@ -171,28 +171,28 @@ def _filled(colour: str, share: float) -> tuple[float, ...]:
     return tuple(1 - share * (1 - part) for part in to_rgb(colour))
 
 
-def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Looks:
+def _styles(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Styles:
     """Colour and marker of each network, by its label."""
     names = dict(zip(data["network_label"], data["network"], strict=True))
     count = dict.fromkeys(DRAWN, 0)
-    looks = {}
+    styles = {}
     for at, (label, name) in enumerate(names.items()):
         entry = catalogue[name]
         family = entry.get("family") or catalogue[entry["variant_of"]]["family"]
         colours = DRAWN[family]
         colour = colours[count[family] % len(colours)]
-        looks[label] = {"color": colour, "marker": MARKERS[at % len(MARKERS)]}
+        styles[label] = {"color": colour, "marker": MARKERS[at % len(MARKERS)]}
         count[family] += 1
-    return looks
+    return styles
 
 
-def _panel(ax: Axes, rows: pd.DataFrame, looks: curves.Looks) -> None:
-    for label, look in looks.items():
+def _panel(ax: Axes, rows: pd.DataFrame, styles: curves.Styles) -> None:
+    for label, style in styles.items():
         timed = rows[(rows["network_label"] == label) & rows["ratio"].notna()]
-        ax.plot(timed["at"], timed["drawn"], color=look["color"], linewidth=1.1, zorder=2)
+        ax.plot(timed["at"], timed["drawn"], color=style["color"], linewidth=1.1, zorder=2)
         for row in timed.to_dict("records"):
-            face = _filled(look["color"], FILLED.get(row["vector"], 1.0))
-            ax.plot(row["at"], row["drawn"], **look, markerfacecolor=face, markersize=4, zorder=3)
+            face = _filled(style["color"], FILLED.get(row["vector"], 1.0))
+            ax.plot(row["at"], row["drawn"], **style, markerfacecolor=face, markersize=4, zorder=3)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:

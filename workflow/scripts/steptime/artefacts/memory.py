@@ -48,16 +48,16 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     data, limits = lines_of(inputs), limits_of(inputs)
     drawn = data[data["peak_memory_bytes"].notna()]
     labels = list(dict.fromkeys(drawn["network_label"]))
-    looks = curves.looks_of(drawn, inputs.frameworks, "framework_label")
+    styles = curves.styles_of(drawn, inputs.frameworks, "framework_label")
     with figures.panels(len(labels), PANEL_INCHES, 0.8, 2, sharex=False) as (drawing, panels):
         for label, axes in zip(labels, panels, strict=False):
-            _panel(axes, drawn[drawn["network_label"] == label], limits, looks)
+            _panel(axes, drawn[drawn["network_label"] == label], limits, styles)
             axes.set_title(label, fontsize=9.5)
         for axes in panels[::2]:
             axes.set_ylabel("most memory (GiB), less is better")
         figures.title(drawing, inputs.entry["title"])
         notes = [NOTES[0], *origin(inputs.measured)]
-        figures.notes_below(drawing, notes, curves.keys(looks), 3)
+        figures.notes_below(drawing, notes, curves.keys(styles), 3)
     return drawn, drawing
 
 
@@ -139,7 +139,7 @@ def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
     return Entry(text, ((line["no_line"] or TOO_FAR).rstrip("."),))
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curves.Looks) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], styles: curves.Styles) -> None:
     figures.batch_axis(axes, sorted(rows["batch"].unique()))
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -149,4 +149,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curv
         figures.say(axes, text, at, (3, 2), fontsize=6.5, color=figures.GREY)
     known = rows.assign(gib=rows["peak_memory_bytes"] / 2**30)
     within = [name for name in LINE if name in ("platform", "threads", "devices", "exchange")]
-    curves.draw(axes, known, "batch", "gib", looks, "framework_label", within)
+    curves.draw(axes, known, "batch", "gib", styles, "framework_label", within)

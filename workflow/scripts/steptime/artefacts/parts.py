@@ -194,12 +194,12 @@ def _panel(
     figures.plain_logarithms(axes.xaxis)
     for value, said in lines.items():
         axes.axvline(value, linestyle="--" if said else "-", **GREY_LINE)
-        look: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"} | SMALL
-        figures.say(axes, said, (value, 1), (2, -2), **look)
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"} | SMALL
+        figures.say(axes, said, (value, 1), (2, -2), **style)
     for row in rows.to_dict("records"):
         if row["way"] in ways and pd.notna(row["value"]):
             marker, colour, _ = ways[row["way"]]
-            look = {"marker": marker, "color": colour, "markersize": 5, "linestyle": ""}
-            axes.plot(row["value"], labels.index(row["framework_label"]), **look, zorder=3)
+            style = {"marker": marker, "color": colour, "markersize": 5, "linestyle": ""}
+            axes.plot(row["value"], labels.index(row["framework_label"]), **style, zorder=3)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.set_ylim(len(labels) - 0.5, -0.5)

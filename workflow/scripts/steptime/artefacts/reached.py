@@ -138,22 +138,22 @@ def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
     versions: dict[str, list[str]] = {}
     for _, alike in drawn.groupby(ALIKE, sort=False, dropna=False):
         first = alike.iloc[0]
-        look = inputs.frameworks[first["framework"]].look
+        style = inputs.frameworks[first["framework"]].style
         own = versions.setdefault(first["framework"], [])
         if first["environment"] not in own:
             own.append(first["environment"])
         # Another version of a framework has the same colour and marker, but paler.
-        look |= {"alpha": 0.4 ** own.index(first["environment"])}
+        style |= {"alpha": 0.4 ** own.index(first["environment"])}
         for exchange in [name for name in STYLES if (alike["exchange"] == name).any()] or [""]:
             line = alike[(alike["devices"] == 1) | (alike["exchange"] == exchange)]
-            style: dict[str, Any] = {"linestyle": STYLES.get(exchange, "-"), "markersize": 6}
-            style |= {"markerfacecolor": "white" if exchange in GROUPED else look["color"]}
-            axes.plot(line["devices"], line["seconds"], **look, **style)
+            line_style: dict[str, Any] = {"linestyle": STYLES.get(exchange, "-"), "markersize": 6}
+            line_style |= {"markerfacecolor": "white" if exchange in GROUPED else style["color"]}
+            axes.plot(line["devices"], line["seconds"], **style, **line_style)
             apart = line[line["most_seconds"] > line["least_seconds"]]
-            bars = {"fmt": "none", "ecolor": look["color"], "capsize": 2}
+            bars = {"fmt": "none", "ecolor": style["color"], "capsize": 2}
             spans = "least_seconds", "most_seconds"
             curves.whiskers(axes, apart, "devices", "seconds", *spans, **bars)
             threads = plural(first["threads"], "thread")
             words = [first["environment_label"], first["platform"], threads, exchange]
-            keys.append(figures.key(", ".join(filter(None, words)), **look, **style))
+            keys.append(figures.key(", ".join(filter(None, words)), **style, **line_style))
     return keys

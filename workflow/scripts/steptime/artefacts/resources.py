@@ -86,7 +86,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
     most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
-    looks = curves.looks_of(drawn, inputs.frameworks, "runner")
+    styles = curves.styles_of(drawn, inputs.frameworks, "runner")
     plain: dict[str, Any] = {"marker": "", "linewidth": 1.3}
     labels = list(dict.fromkeys(drawn["label"]))
     shown = [name for name in ROWS if drawn[name].notna().any()]
@@ -96,7 +96,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for label, line in zip(labels, grid, strict=True):
             own = drawn[drawn["label"] == label]
             for axes, name in zip(line, shown, strict=True):
-                curves.draw(axes, own, "seconds", name, looks, "runner", **plain)
+                curves.draw(axes, own, "seconds", name, styles, "runner", **plain)
                 axes.set_ylabel(ROWS[name])
             line[0].set_title(label, fontsize=9)
         for top, bottom in zip(grid[0], grid[-1], strict=True):
@@ -104,7 +104,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             top.set_ylim(bottom=0)
             bottom.set_xlabel("seconds since the start")
         figures.title(drawing, inputs.entry["title"])
-        figures.notes_below(drawing, _notes(trained, drawn), curves.keys(looks, **plain), 4)
+        figures.notes_below(drawing, _notes(trained, drawn), curves.keys(styles, **plain), 4)
     return data[COLUMNS], drawing
 
 

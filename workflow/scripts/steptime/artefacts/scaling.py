@@ -100,9 +100,9 @@ def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
     keys = []
     for (source, label), line in data.groupby(["source", "label"], sort=False):
         # Ours are dashed and outlined.
-        look = frameworks[line["framework"].iloc[0]].line(source == "ours")
-        axes.plot(line["devices"], line["relative_time"], **look, zorder=3)
+        style = frameworks[line["framework"].iloc[0]].line(source == "ours")
+        axes.plot(line["devices"], line["relative_time"], **style, zorder=3)
         end = line["relative_time"].iloc[-1]
         words = f"{label}: {'+' if end > 1 else '−'}{significant(100 * abs(end - 1), 2)} %"
-        keys.append(figures.key(words, **look))
+        keys.append(figures.key(words, **style))
     return keys

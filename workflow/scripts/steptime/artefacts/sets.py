@@ -50,8 +50,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.set_title(f"{name}", fontsize=9.5)
             for at, row in enumerate(data[data["set"] == name].to_dict("records")):
                 shown = frameworks[row["framework"]]
-                look = {"markerfacecolor": shown.colour if row["timed"] else "white"}
-                axes.plot(0.04, at, **shown.look, **look, linestyle="")
+                style = {"markerfacecolor": shown.colour if row["timed"] else "white"}
+                axes.plot(0.04, at, **shown.style, **style, linestyle="")
                 axes.text(0.11, at, row["label"], va="center", fontsize=8)
                 here = row["environments"] if row["timed"] else "not timed here"
                 axes.text(0.56, at, here, va="center", fontsize=7, color="#6A6A6A")

@@ -36,11 +36,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.batch_axis(axes, sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])}))
         if len(shown):
             figures.time_axis(axes, shown.min() / (1.6 if with_paper else 1), shown.max())
-        looks = curves.looks_of(timed, frameworks)
+        styles = curves.styles_of(timed, frameworks)
         for name, line in timed.groupby("label", sort=False):
             line = line.sort_values("batch")
-            curves.whiskers(axes, line, "batch", "seconds", "low", "high", **looks[str(name)])
-        handles = curves.keys(looks)
+            curves.whiskers(axes, line, "batch", "seconds", "low", "high", **styles[str(name)])
+        handles = curves.keys(styles)
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
         title = f"{inputs.networks[artefact['network']]['label']}: time per mini-batch"
@@ -89,17 +89,17 @@ def _draw_theirs(
         for row in rows.to_dict("records"):
             marker = paper["platforms"][row["platform"]]["marker"]
             axes.plot(x, row["seconds"], **HOLLOW, marker=marker, color=colour, zorder=2)
-        look = {"ha": "center", "va": "top", "fontsize": 7, "color": "#6A6A6A"}
+        style = {"ha": "center", "va": "top", "fontsize": 7, "color": "#6A6A6A"}
         at = x, rows["seconds"].min()
         name = row["label"].split(" ")[0]
-        figures.say(axes, name, at, (0, -5), rotation=90, path_effects=figures.HALO, **look)
+        figures.say(axes, name, at, (0, -5), rotation=90, path_effects=figures.HALO, **style)
     handles = [
         figures.key(f"\n{paper['short']}, mini-batch {theirs['batch'].iloc[0]}:", linestyle="")
     ]
     for platform in theirs["platform"].unique():
         entry = paper["platforms"][platform]
-        look = {"marker": entry["marker"], "color": figures.GREY}
-        handles.append(figures.key(entry["name"], **HOLLOW, **look))
+        style = {"marker": entry["marker"], "color": figures.GREY}
+        handles.append(figures.key(entry["name"], **HOLLOW, **style))
     return handles
 
 

@@ -33,9 +33,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
     # Seconds of other data are on no axis of the paper's.
     sharey = "none" if any(_trained_on(trained, network) for network in networks) else "row"
-    look: dict[str, Any] = {"sharex": True, "sharey": sharey, "squeeze": False}
-    with figures.canvas(len(networks), 2, height, **look) as (drawing, grid):
-        looks = curves.looks_of(data, frameworks, "line", ["source"])
+    style: dict[str, Any] = {"sharex": True, "sharey": sharey, "squeeze": False}
+    with figures.canvas(len(networks), 2, height, **style) as (drawing, grid):
+        styles = curves.styles_of(data, frameworks, "line", ["source"])
         for axes, network in zip(grid, networks, strict=True):
             label = inputs.networks.get(network, {}).get("label", network)
             titles = {
@@ -44,7 +44,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             }
             for panel, (source, title) in zip(axes, titles.items(), strict=True):
                 own = data[(data["network"] == network) & (data["source"] == source)]
-                _draw(panel, own, looks)
+                _draw(panel, own, styles)
                 panel.set_title(title, fontsize=9)
             axes[0].set_ylabel("time (s), less is better")
         _axis(grid[-1], data)
@@ -52,7 +52,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         notes = _notes(paper, data, inputs.entry)
         for measured in (steps or [trained.times])[:1]:
             notes += origin(measured) if len(measured.cells) else []
-        figures.notes_below(drawing, notes, curves.keys(looks, markersize=4.5), 3)
+        figures.notes_below(drawing, notes, curves.keys(styles, markersize=4.5), 3)
     return data[COLUMNS], drawing
 
 
@@ -89,14 +89,14 @@ def _shared(times: pd.DataFrame) -> pd.DataFrame:
     return times.assign(threads_per_core=share)[COLUMNS]
 
 
-def _draw(axes: Axes, own: pd.DataFrame, looks: curves.Looks) -> None:
+def _draw(axes: Axes, own: pd.DataFrame, styles: curves.Styles) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
     if own.empty:
         grey: dict[str, Any] = {"ha": "center", "color": figures.GREY}
         axes.text(0.5, 0.5, "not measured here", transform=axes.transAxes, **grey)
-    look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
-    curves.draw(axes, own, "threads_per_core", "seconds", looks, "line", **look)
+    style: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
+    curves.draw(axes, own, "threads_per_core", "seconds", styles, "line", **style)
     figures.plain_logarithms(axes.yaxis)
 
 

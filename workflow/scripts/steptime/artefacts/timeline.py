@@ -81,11 +81,11 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
     involved = {cell for pair in pairs for cell in pair}
     with figures.canvas(height=1.5 + LANE_INCHES * len(order)) as (drawing, axes):
         for begin, lane, row in zip(begins, lanes, data.to_dict("records"), strict=True):
-            look: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3, "zorder": 3}
+            style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3, "zorder": 3}
             if row["cell"] in involved:
-                look = {"edgecolor": OVERLAP_COLOUR, "linewidth": 1.5, "zorder": 4}
-            look |= {"left": begin / 60, "color": frameworks[row["framework"]].colour}
-            axes.barh(order.index(lane), row["seconds"] / 60, height=0.62, **look)
+                style = {"edgecolor": OVERLAP_COLOUR, "linewidth": 1.5, "zorder": 4}
+            style |= {"left": begin / 60, "color": frameworks[row["framework"]].colour}
+            axes.barh(order.index(lane), row["seconds"] / 60, height=0.62, **style)
         for cut in cuts:
             axes.axvline(cut / 60, color=figures.GREY, linestyle=":", linewidth=0.9)
         figures.name_lines(axes, range(len(order)), order)

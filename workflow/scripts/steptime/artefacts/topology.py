@@ -173,9 +173,9 @@ def _size(cache: Row) -> str:
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, kind: str) -> None:
-    look: dict[str, Any] = {"fc": FACES[kind], "ec": "#666666", "lw": 0.8}
-    style = "round,pad=0,rounding_size=0.06"
-    axes.add_patch(FancyBboxPatch((x, y), width, height, style, **look))
+    style: dict[str, Any] = {"fc": FACES[kind], "ec": "#666666", "lw": 0.8}
+    box = "round,pad=0,rounding_size=0.06"
+    axes.add_patch(FancyBboxPatch((x, y), width, height, box, **style))
 
 
 def _write(

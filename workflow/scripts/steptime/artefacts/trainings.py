@@ -89,8 +89,8 @@ def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
         rows = line[line["seconds"].notna()]
         shift = (at - (len(series) - 1) / 2) * width
         colour, theirs = frameworks[framework].colour, source == "paper"
-        look: dict[str, Any] = {"facecolor": colour if theirs else "white"}
-        look |= {"edgecolor": "white" if theirs else colour, "linewidth": 0 if theirs else 1.5}
+        style: dict[str, Any] = {"facecolor": colour if theirs else "white"}
+        style |= {"edgecolor": "white" if theirs else colour, "linewidth": 0 if theirs else 1.5}
         bars = axes.bar(
             [groups.index(group) + shift for group in rows["group"]],
             rows["seconds"],
@@ -98,7 +98,7 @@ def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
             label=label,
             hatch=HATCHES[at % len(HATCHES)],
             zorder=3,
-            **look,
+            **style,
         )
         seconds = rows["seconds"]
         texts = [significant(value) if value < 1000 else f"{value:,.0f}" for value in seconds]

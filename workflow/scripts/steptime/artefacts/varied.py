@@ -63,11 +63,11 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
     data = common.of_most_threads(inputs.table[0])
-    looks = curves.looks_of(data, inputs.frameworks, "environment_label")
+    styles = curves.styles_of(data, inputs.frameworks, "environment_label")
     with figures.panels(len(SPREAD), PANEL_INCHES, 1.2, sharey=False) as (drawing, panels):
         for axes, (name, column) in zip(panels, SPREAD.items(), strict=True):
             known = data[data[name].notna()]
-            curves.draw(axes, known, "varied", name, looks, "environment_label")
+            curves.draw(axes, known, "varied", name, styles, "environment_label")
             axes.set_ylabel(str(column.heading).lower())
             axes.set_xscale("log")
         accuracy, loss, seconds = panels
@@ -83,7 +83,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         names = {"network": "network_label", "environment_label": "framework_label"}
         marks = mark_notes(data.rename(columns=names))
         notes = [*inputs.page.notes, *marks, *inputs.page.facts]
-        figures.notes_below(drawing, notes, curves.keys(looks), 3)
+        figures.notes_below(drawing, notes, curves.keys(styles), 3)
     return data, drawing
 
 

@@ -171,8 +171,8 @@ def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
     axes.text(left + 0.96, top + 0.52, time, fontsize=6, ha="right", **ink)
 
 
-def _words(axes: Axes, middle: float, top: int, words: str, **look: Any) -> None:
-    axes.text(middle, top + 0.5, words, ha="center", va="center", **look)
+def _words(axes: Axes, middle: float, top: int, words: str, **style: Any) -> None:
+    axes.text(middle, top + 0.5, words, ha="center", va="center", **style)
 
 
 def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import matplotlib.style
 import pandas as pd
-from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -33,7 +33,7 @@ def canvas(
     rows: int = 1, columns: int = 1, height: float | None = None, **shared: Any
 ) -> Iterator[tuple[Figure, Any]]:
     """A figure in the house style with its axes; `height` is in inches, `shared` as `subplots` takes it."""
-    with style.context(STYLE, after_reset=True):
+    with matplotlib.style.context(STYLE, after_reset=True):
         drawing = Figure(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
@@ -54,11 +54,11 @@ def panels(
 
 
 def say(
-    axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **look: Any
+    axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **style: Any
 ) -> None:
     """Small words beside a point, moved by so many points to the right and up."""
     small: dict[str, Any] = {"fontsize": 7.5, "color": "#444444"}
-    axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | look)
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | style)
 
 
 def name_lines(
@@ -131,7 +131,7 @@ def notes_below(
     engine.set(rect=(0, share, 1, 1 - share))
     if handles:
         # Some call this when all is drawn.
-        with style.context(STYLE, after_reset=True):
+        with matplotlib.style.context(STYLE, after_reset=True):
             keys = drawing.legend(
                 handles=handles,
                 ncols=columns,
@@ -151,9 +151,9 @@ def notes_below(
     text.set_in_layout(False)
 
 
-def key(label: str, **look: Any) -> Line2D:
-    """A legend's key; `look` is what Matplotlib's `plot` takes."""
-    return Line2D([], [], label=label, **look)
+def key(label: str, **style: Any) -> Line2D:
+    """A legend's key; `style` is what Matplotlib's `plot` takes."""
+    return Line2D([], [], label=label, **style)
 
 
 def title(drawing: Figure, text: str) -> None:
@@ -166,7 +166,7 @@ def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
     """Writes `<prefix>.svg`, `.png` and the data as `.csv`, without time stamps: the same data, the same files."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     data.to_csv(prefix.with_suffix(".csv"), index=False)
-    with style.context(STYLE, after_reset=True):
+    with matplotlib.style.context(STYLE, after_reset=True):
         drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
         # All is placed: to place it once more takes as long as to draw it.
         drawing.set_layout_engine("none")

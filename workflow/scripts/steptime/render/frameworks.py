@@ -6,7 +6,7 @@ from typing import Any
 
 from steptime.reading import read_yaml
 
-STYLES = ("-", "--", ":", "-.")
+DASHES = ("-", "--", ":", "-.")
 UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
 
 
@@ -22,16 +22,16 @@ class Framework:
     order: int
 
     @property
-    def look(self) -> dict[str, Any]:
+    def style(self) -> dict[str, Any]:
         """Its colour and marker, as Matplotlib's `plot` takes them."""
         return {"color": self.colour, "marker": self.marker}
 
     def line(self, turn: int) -> dict[str, Any]:
-        """The look of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
-        style = STYLES[turn % len(STYLES)]
+        """The style of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
+        dashes = DASHES[turn % len(DASHES)]
         return {
-            **self.look,
-            "linestyle": style,
+            **self.style,
+            "linestyle": dashes,
             "markerfacecolor": "white" if turn else self.colour,
         }
 
