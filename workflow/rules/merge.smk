@@ -74,9 +74,9 @@ if PLAN.looks:
             looks=PLAN.looks,
             asked=json.dumps({"until": REPEATS.until, "budget_seconds": REPEATS.budget_seconds}),
             platforms=HERE,
-            code=digests.program_digest("steptime.merge.further"),
+            code=digests.program_digest("steptime.merge.repeats"),
         shell:
-            '"$STEPTIME_LAUNCH" merge.further --plan {params.plan} --trial {wildcards.trial} --asked {params.asked:q}'
+            '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial} --asked {params.asked:q}'
             " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
 
 

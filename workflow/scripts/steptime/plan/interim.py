@@ -56,7 +56,7 @@ def is_further(planned: Sequence[int], trial: int) -> bool:
 
 
 def added(files: Iterable[str | Path]) -> list[str]:
-    """The keys of the cells that interim analyses have chosen (`merge.further`), in the order of their files."""
+    """The keys of the cells that interim analyses have chosen (`merge.repeats`), in the order of their files."""
     return [key for file in files for key in json.loads(Path(file).read_text())["cells"]]
 
 

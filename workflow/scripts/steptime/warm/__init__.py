@@ -9,7 +9,7 @@ from steptime import run
 
 # Relative to the folder that is worked in: a socket's address has 107 letters at most.
 ADDRESS = f"{run.FOLDER}/warm"
-PROGRAMS = ["artefacts.make", "merge.cells", "merge.further", "merge.statistics"]
+PROGRAMS = ["artefacts.make", "merge.cells", "merge.repeats", "merge.statistics"]
 PROGRAMS += ["page.page", "page.so_far", "page.summary"]
 STARTED: list["subprocess.Popen[bytes]"] = []
 

@@ -13,7 +13,7 @@ from today import MXNET, TENSORFLOW, TORCH
 
 from steptime import run
 from steptime.cells import shard
-from steptime.merge import further
+from steptime.merge import repeats
 from steptime.plan import configuration, grid, written
 from steptime.plan.cell import shard_path
 from steptime.plan.grid import COMPARED
@@ -72,11 +72,11 @@ def plan(tmp_path, monkeypatch):
 def choose(monkeypatch, trial, *before, platforms=("local-cpu",), **asked):
     """The cells that an analysis chooses, as (network, environment, repeat), and the file that says so."""
     file = Path(f"{trial}.json")
-    words = ["further", "--plan", "plan.json", "--trial", str(trial)]
+    words = ["repeats", "--plan", "plan.json", "--trial", str(trial)]
     words += ["--asked", json.dumps(ASKED | asked), "--platforms", *platforms]
     words += ["--added", *map(str, before), "--output", str(file)]
     monkeypatch.setattr("sys.argv", words)
-    further.main()
+    repeats.main()
     known = written.read(Path("plan.json")).cells
     found = [known[key] for key in json.loads(file.read_text())["cells"]]
     return {(one.network, one.environment, one.repeat) for one in found}, file

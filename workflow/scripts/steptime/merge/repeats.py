@@ -1,6 +1,6 @@
 """Chooses the results that are measured further times: those of places where a comparison has a wide interval.
 
-    workflow/scripts/launch merge.further --plan results/plan/my-grid.json --trial 6 \
+    workflow/scripts/launch merge.repeats --plan results/plan/my-grid.json --trial 6 \
     --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
     --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
 
