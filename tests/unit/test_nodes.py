@@ -192,6 +192,6 @@ def test_what_a_task_says_is_no_event_of_its_worker(tmp_path):
     os.write(pipe, "".join(json.dumps(words) + "\n" for words in said).encode())
     os.close(pipe)
     with os.fdopen(end, "rb") as heard:
-        rank = nodes.OfTask(1, nodes.Task(7), [0], heard, tmp_path / "log", "node1")
+        rank = nodes.TaskRank(1, nodes.Task(7), [0], heard, tmp_path / "log", "node1")
         assert [name for name, _ in rank.read()] == events
     assert rank.process.returncode == 3 and rank.process.memory()[0] == 5

@@ -166,12 +166,12 @@ class CellRun:
             if installed and outcome.status == "ok":
                 if changed := software.imported_another(cell, outcome, self.manifest):
                     outcome.status, outcome.reason = "install_failed", changed
-        self.look()
+        self.describe_machine()
         if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
             outcome.status = "out_of_memory"
         return outcome
 
-    def look(self) -> None:
+    def describe_machine(self) -> None:
         """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
         if not self.machine:
             self.machine, self.workflow = machine.describe(), context.workflow()
@@ -298,7 +298,7 @@ class CellRun:
             limits["seconds"],
             int(memory * 2**30),
             self.options.log,
-            meanwhile=self.look,
+            meanwhile=self.describe_machine,
             watches=[*([self.devices] if self.devices else []), self.used],
             launch=launch,
         )

@@ -81,7 +81,7 @@ class Task:
 
 
 @dataclass(eq=False)
-class OfTask(Rank):
+class TaskRank(Rank):
     """A rank on a node, which is heard by way of its task."""
 
     def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -96,7 +96,7 @@ class OfTask(Rank):
 
 
 @dataclass
-class Guest:
+class NodeTask:
     """A task that has come: the name of its node, and where that one is reached."""
 
     connection: socket.socket
@@ -141,28 +141,28 @@ def _started(
         step = stack.enter_context(_step(server, count, nodes, cores, secret, printed, log))
         # Before the step is waited for: who comes too late goes again.
         stack.callback(server.close)
-        guests = _gathered(server, count, secret, step, printed, log, stack)
-        _look(guests, platform, log)
-        told = {
+        tasks = _gathered(server, count, secret, step, printed, log, stack)
+        _check(tasks, platform, log)
+        addresses = {
             "STEPTIME_MEETING": str(meeting),
-            "STEPTIME_ENDPOINTS": ",".join(f"{guest.address}:{guest.port}" for guest in guests),
-            "STEPTIME_SERVER": f"{guests[0].address}:{guests[0].server}",
+            "STEPTIME_ENDPOINTS": ",".join(f"{task.address}:{task.port}" for task in tasks),
+            "STEPTIME_SERVER": f"{tasks[0].address}:{tasks[0].server}",
             "STEPTIME_NETWORK": "nodes",
         }
-        for number, guest in enumerate(guests):
+        for number, task in enumerate(tasks):
             follows = {"rank": number, "task": job.get("follow", "follow")} if number else {}
             _tell(
-                guest.connection,
+                task.connection,
                 python=str(python.absolute()),
                 job=job | follows,
-                variables=variables | told | {"STEPTIME_INTERFACE": guest.interface},
+                variables=variables | addresses | {"STEPTIME_INTERFACE": task.interface},
                 log=str(logs[number]),
                 cpus=[threads, each],
-                links=[guests[0].address, guests[0].links],
+                links=[tasks[0].address, tasks[0].links],
             )
-        for number, guest in enumerate(guests):
+        for number, task in enumerate(tasks):
             owes = () if number else events.owed(job)
-            ranks.append(_rank(number, guest, logs[number], owes))
+            ranks.append(_rank(number, task, logs[number], owes))
         for rank in ranks:
             stack.callback(rank.pipe.close)
         yield ranks
@@ -239,52 +239,52 @@ def _gathered(
     printed: Path,
     log: Path,
     stack: ExitStack,
-) -> list[Guest]:
+) -> list[NodeTask]:
     """The tasks of all ranks, in their order."""
-    guests: dict[int, Guest] = {}
+    tasks: dict[int, NodeTask] = {}
     deadline = time.monotonic() + MEETING_SECONDS
     server.settimeout(0.2)
-    while len(guests) < count:
+    while len(tasks) < count:
         if step.poll() is not None or time.monotonic() > deadline:
             lines = printed.read_text(errors="replace").strip().splitlines()
-            why = lines[-1] if lines else f"{len(guests)} of {count} came in {MEETING_SECONDS:g} s"
+            why = lines[-1] if lines else f"{len(tasks)} of {count} came in {MEETING_SECONDS:g} s"
             _give_up(log, f"SLURM has not started the {count} ranks: {why}. Nothing was measured.")
         with suppress(TimeoutError):
             connection, _ = server.accept()
             stack.callback(_hang_up, connection)
-            said = heard(connection)
+            message = heard(connection)
             # Whoever else comes is not spoken to.
-            if hmac.compare_digest(str(said.pop("secret", "")), secret):
-                number = said.pop("rank")
-                guests[number] = Guest(connection, **said)
+            if hmac.compare_digest(str(message.pop("secret", "")), secret):
+                number = message.pop("rank")
+                tasks[number] = NodeTask(connection, **message)
             else:
                 connection.close()
-    return [guests[number] for number in range(count)]
+    return [tasks[number] for number in range(count)]
 
 
-def _look(guests: list[Guest], platform: str, log: Path) -> None:
-    """Has each node but the first, which was looked at before, say whether it is the platform and nobody else's."""
-    seen = {guests[0].node: guests[0]}
-    asked = [seen.setdefault(guest.node, guest) for guest in guests if guest.node not in seen]
-    for guest in asked:
-        _tell(guest.connection, look=platform)
-    for guest in asked:
-        gone = f"The task on {guest.node} has ended. Nothing was measured."
-        if refused := heard(guest.connection, STARTING_SECONDS).get("refused", gone):
+def _check(tasks: list[NodeTask], platform: str, log: Path) -> None:
+    """Has each node but the first, which was checked before, say whether it is the platform and nobody else's."""
+    seen = {tasks[0].node: tasks[0]}
+    others = [seen.setdefault(task.node, task) for task in tasks if task.node not in seen]
+    for task in others:
+        _tell(task.connection, check=platform)
+    for task in others:
+        gone = f"The task on {task.node} has ended. Nothing was measured."
+        if refused := heard(task.connection, STARTING_SECONDS).get("refused", gone):
             _give_up(log, refused)
 
 
-def _rank(number: int, guest: Guest, log: Path, owes: tuple[str, ...]) -> Rank:
+def _rank(number: int, task: NodeTask, log: Path, owes: tuple[str, ...]) -> Rank:
     """The rank that a task has started. Raises NotStarted."""
-    said = heard(guest.connection, STARTING_SECONDS)
-    if "pid" not in said:
+    message = heard(task.connection, STARTING_SECONDS)
+    if "pid" not in message:
         raise NotStarted(
-            f"rank {number}: {said.get('reason', f'its task on {guest.node} has ended')}"
+            f"rank {number}: {message.get('reason', f'its task on {task.node} has ended')}"
         )
-    guest.connection.setblocking(False)
-    pipe = os.fdopen(os.dup(guest.connection.fileno()), "rb")
-    process, printed = Task(said["pid"]), log.open("r+b", 0)
-    return OfTask(number, process, said["cpus"], pipe, printed, guest.node, owes)
+    task.connection.setblocking(False)
+    pipe = os.fdopen(os.dup(task.connection.fileno()), "rb")
+    process, printed = Task(message["pid"]), log.open("r+b", 0)
+    return TaskRank(number, process, message["cpus"], pipe, printed, task.node, owes)
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:
@@ -297,8 +297,8 @@ def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> 
             if not byte:
                 break
             line += byte
-        said = json.loads(line)
-        return said if isinstance(said, dict) else {}
+        message = json.loads(line)
+        return message if isinstance(message, dict) else {}
     return {}
 
 

@@ -58,36 +58,40 @@ def main() -> None:
             server=server,
             links=links.getsockname()[1],
         )
-        asked = nodes.heard(supervisor, None)
-        if "look" in asked:
-            _say(supervisor, refused=placement.refusal(asked["look"]))
-            asked = nodes.heard(supervisor, None)
-        if asked:
-            _run(number, asked, secret, links, supervisor)
+        request = nodes.heard(supervisor, None)
+        if "check" in request:
+            _say(supervisor, refused=placement.refusal(request["check"]))
+            request = nodes.heard(supervisor, None)
+        if request:
+            _run(number, request, secret, links, supervisor)
 
 
 def interface_of(address: str) -> str:
     """The name of the network interface that has an address of this machine; the loopback's has all of 127.0.0.0/8."""
     known = psutil.net_if_addrs().items()
-    names = [name for name, found in known if any(each.address == address for each in found)]
+    names = [name for name, own in known if any(each.address == address for each in own)]
     return names[0] if names else "lo"
 
 
 def _run(
-    number: int, asked: dict[str, Any], secret: str, links: socket.socket, supervisor: socket.socket
+    number: int,
+    request: dict[str, Any],
+    secret: str,
+    links: socket.socket,
+    supervisor: socket.socket,
 ) -> None:
     """Starts the rank and stays with it until it is to end."""
     members: list[Rank] = []
-    threads, count = asked["cpus"]
+    threads, count = request["cpus"]
     others = processes.adopt_orphans()
     try:
-        ends = _joined(number, asked, secret, links)
-        told = {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in ends)}
+        ends = _joined(number, request, secret, links)
+        descriptors = {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in ends)}
         own = ranks.shares(machine.cpus_of_ranks(threads, count), count)
         cpus = own[int(os.environ["SLURM_LOCALID"])]
-        given = asked["variables"] | told
-        python, log = Path(asked["python"]), Path(asked["log"])
-        members.append(ranks.start(number, python, asked["job"], cpus, given, ends, log, []))
+        given = request["variables"] | descriptors
+        python, log = Path(request["python"]), Path(request["log"])
+        members.append(ranks.start(number, python, request["job"], cpus, given, ends, log, []))
         for end in ends:
             end.close()
         _say(supervisor, pid=members[0].process.pid, cpus=cpus)
@@ -99,23 +103,23 @@ def _run(
 
 
 def _joined(
-    number: int, asked: dict[str, Any], secret: str, links: socket.socket
+    number: int, request: dict[str, Any], secret: str, links: socket.socket
 ) -> list[socket.socket]:
     """The sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0. Raises OSError."""
     if number:
-        end = socket.create_connection(tuple(asked["links"]), nodes.ANSWER_SECONDS)
+        end = socket.create_connection(tuple(request["links"]), nodes.ANSWER_SECONDS)
         _say(end, secret=secret, rank=number)
         return [_for_worker(end)]
     links.settimeout(nodes.ANSWER_SECONDS)
-    found: dict[int, socket.socket] = {}
-    while len(found) < asked["job"]["ranks"] - 1:
+    sockets: dict[int, socket.socket] = {}
+    while len(sockets) < request["job"]["ranks"] - 1:
         end, _ = links.accept()
-        said = nodes.heard(end)
-        if said.get("secret") == secret:
-            found[said["rank"]] = _for_worker(end)
+        message = nodes.heard(end)
+        if message.get("secret") == secret:
+            sockets[message["rank"]] = _for_worker(end)
         else:
             end.close()
-    return [found[rank] for rank in sorted(found)]
+    return [sockets[rank] for rank in sorted(sockets)]
 
 
 def _for_worker(end: socket.socket) -> socket.socket:
