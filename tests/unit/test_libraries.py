@@ -78,4 +78,5 @@ def test_numpy_s_own_code_counts_only_for_a_framework_without_any():
     slow = {"vector": "SSE", "blas": ["Eigen"], "at_run_time": False}
     assert libraries.summarise(libraries.used(old, list(old))) == slow
     assert libraries.summarise(libraries.used(old, list(numpy)))["vector"] == "AVX-512"
+    assert libraries.summarise(numpy, told=True)["vector"] == "AVX2"
     assert libraries.summarise(libraries.used(old, []))["vector"] == ""

@@ -99,11 +99,11 @@ def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
     return own if any(_total(about) >= LEAST_MULTIPLIES for about in own.values()) else there
 
 
-def summarise(libraries: Libraries) -> dict[str, Any]:
-    """The widest registers that libraries multiply with, or '', their `blas`, whether any codes `at_run_time`."""
+def summarise(libraries: Libraries, told: bool = False) -> dict[str, Any]:
+    """The widest registers of libraries, or '' (AVX2 where a BLAS is `told` so), their `blas`, whether any codes `at_run_time`."""
     total = sum(map(_total, libraries.values()))
     deciding = [
-        about["vector"]
+        "AVX2" if told and {"MKL", "OpenBLAS"} & {*about["holds"]} else about["vector"]
         for about in libraries.values()
         if total and _total(about) >= LEAST_PART * total
     ]

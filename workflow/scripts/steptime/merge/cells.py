@@ -21,6 +21,7 @@ from steptime.atomic import atomic_write
 from steptime.cells import footers, shard
 from steptime.cells.mixed import refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
+from steptime.environments import libraries
 from steptime.merge import judged
 from steptime.merge.measured import was_told
 from steptime.plain import plain_values
@@ -106,6 +107,11 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     """Adds what the footer of a shard says to what is known."""
     # Of a machine with GPUs, only cells on them know by what their energy is.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
+    declared = footer["worker"].get("ready", {}).get("settings", {})
+    if was_told(declared):
+        known["told"].append(key)
+        told = libraries.summarise(footer["software"].get("libraries", {}), told=True)
+        footer["software"] |= {"arithmetic": told, "registers": libraries.registers(told)}
     software = known["software"].get(row["environment"])
     # A cell that failed early knows nothing of the framework; the first that ran tells.
     if software is None or software["framework_version"] is None:
@@ -117,10 +123,7 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     if footer["software"].get("libraries"):
         runner = f"{row['environment']}.{row['mode']}"
         known["arithmetic"].setdefault(runner, dict(footer["software"]["arithmetic"]))
-    declared = footer["worker"].get("ready", {}).get("settings", {})
     software["settings"].setdefault(f"{row['platform']}, {row['mode']}", {}).update(declared)
-    if was_told(declared):
-        known["told"].append(key)
     if "resources" in footer:
         known["resources"][key] = footer["resources"]
 
