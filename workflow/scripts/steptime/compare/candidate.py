@@ -192,7 +192,7 @@ class Folder:
                 stderr=subprocess.DEVNULL,
             )
             if done.returncode == 0:
-                listed[:] = known.read_text().split()
+                listed[:] = known.read_text().splitlines()
 
     def _frameworks(self) -> dict[str, Any]:
         """The frameworks of the folder, in which older releases are environments as all others are."""
