@@ -89,7 +89,7 @@ merge: venv  ## take the results of another machine: make merge FROM=results.tar
 	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
 
 compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch (or packs, folders, platforms)
-	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch))) \
+	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name $(if $(B),what $(B) is compared with,two things): make compare A=torch-1.4 B=torch))) \
 		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch))) \
 		--answer $(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
 

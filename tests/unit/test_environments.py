@@ -144,7 +144,7 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
     manifest, seen = make(checkout)
     assert manifest["status"] == "install_failed"
     assert "tiny==2.0" in manifest["reason"]
-    assert "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
+    assert ".venv/bin/snakemake --force results/environments/tiny-1.json" in manifest["reason"]
     assert str(checkout) not in manifest["reason"]
     assert not (checkout / ".environments/tiny-1").exists()
     assert seen.count("\n") == 2

@@ -117,4 +117,4 @@ def test_the_lock_of_another_host_or_an_older_version_is_left_with_the_command(
     (tmp_path / "steptime/held").write_text(last)
     os.close(holding.hold(tmp_path))
     assert list(locks.iterdir())
-    assert "open it with `snakemake --unlock`" in capsys.readouterr().err
+    assert "open it with `.venv/bin/snakemake --unlock`" in capsys.readouterr().err

@@ -23,6 +23,7 @@ CHATTER = (
     "Reasons:\n",
     "Conda environments: ignored",
 )
+CHATTER += ("Building DAG", "DAG of jobs will", "Updating checkpoint", "The run involves checkpoint")
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
 IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 # Whether this is the process that a user started, not one that it started for a job.
@@ -148,10 +149,7 @@ def keep_turns():
 
 
 def speak_plainly(says_unknown):
-    """Leaves CHATTER out of what is printed where `--quiet progress` is set; Snakemake's log file keeps it.
-
-    Of a target that no rule makes, `says_unknown` has the words, and of what a function of ours raises nothing else is shown.
-    """
+    """Leaves CHATTER out of what is printed where `--quiet progress` is set, and all but one sentence of a mistake."""
     from snakemake.logging import logger
     from snakemake.settings.enums import Quietness
 

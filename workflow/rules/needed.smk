@@ -96,7 +96,9 @@ def shards_of(wildcards):
     """The shards that an artefact is made of."""
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
-        raise WorkflowError(checks.lacking(CONFIGURATION, wildcards.artefact))
+        names = [each.name for each in CATALOGUE.values() if each.made_of == wildcards.artefact]
+        asked = [name for name in asked_targets() if name in names]
+        raise WorkflowError(checks.lacking(CONFIGURATION, wildcards.artefact, *asked[:1]))
     return shards_at_hand(keys + interim.of_artefact(keys, interim.added(added_to(wildcards))))
 
 
@@ -205,8 +207,7 @@ def compared_anew(wildcards):
     """Nothing; has the comparison made again, since what it reads may lie anywhere, and is no input."""
     if not COMPARISON:
         # Not a WorkflowError: it would wrap the sentence in lines about this file.
-        sys.exit(
-            "The configuration does not name both that are compared: write --config one=torch-1.4 other=torch -- compare."
-        )
+        lacks = " and ".join(f"'{side}'" for side in ("one", "other") if side not in config)
+        sys.exit(f"`compare` lacks {lacks}: write --config one=torch-1.4 other=torch -- compare.")
     make_again(f"results/compare/{COMPARISON}.md")
     return []

@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print what a shard knows.")
     parser.add_argument("shard", type=Path)
     path = parser.parse_args().shard
-    if not path.exists() or path.is_dir():
+    if path.suffix != ".parquet" or not path.exists():
         known = sorted(map(str, Path("results").glob(f"{FOLDER}/*/*/*.parquet")))
         near = difflib.get_close_matches(str(path), known, 3, 0)
         advice = f"the nearest are {', '.join(near)}." if near else "measure something first."

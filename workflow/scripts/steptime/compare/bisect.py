@@ -3,10 +3,10 @@
     workflow/scripts/launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
 
 Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
-of the framework have them. Both ends are compared with each other first, as a watch does. Then each release in the
-middle is asked which of them it is nearer to, by its ratio to the older end: of medians, or of means where the ends
-differ more clearly in means. One that cannot be installed or proven is left out. Where the time ends before that is
-decided, the release goes where its ratio lies, and the answer names it.
+of the framework have them. Both ends are compared first, as a watch does. Then each release in the middle goes to the
+end that it is nearer to by its ratio to the older one: of medians, or of means where the ends differ more clearly in
+means. One that cannot be installed or proven is left out. Where the time ends before that is decided, the release goes
+where its ratio lies, and the answer names it.
 """
 
 import argparse

@@ -1,12 +1,11 @@
-"""Holds two things that were measured against each other, cell by cell, and says first what came of it.
+"""Compares two things that were measured, cell by cell, and says first which is faster.
 
     workflow/scripts/launch compare.results torch-1.4 torch         two environments of the results here
     workflow/scripts/launch compare.results before.tar.gz results   two packs, or folders of results
     workflow/scripts/launch compare.results before.tar.gz:torch torch
 
-A framework is its first environment. Two platforms, and two modes as tensorflow-2.12.graph and tensorflow-2.12.xla, go
-as well. The exit status is 0 where the second is shown to be slower in no cell, 1 where it is slower in some, and 2
-where that cannot be told.
+A framework is its first environment. Two platforms, or two modes such as tensorflow-2.12.graph and
+tensorflow-2.12.xla, go as well. The exit status: 0 where nothing is slower, 1 where something is, 2 where nobody knows.
 """
 
 import argparse

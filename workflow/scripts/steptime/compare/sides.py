@@ -101,7 +101,8 @@ def _choice(text: str, results: Results) -> dict[str, str]:
     if not text:
         return {}
     cells = results.cells
-    named = configuration.without_grid(project.ROOT).environments_of(text, {*cells["device"]})
+    catalogue = configuration.without_grid(project.ROOT)
+    named = catalogue.environments_of(text, {*cells["device"]})
     text = next((name for name in named if name in {*cells["environment"]}), text)
     for columns in (["environment"], ["environment", "mode"], ["platform"], ["mode"]):
         names = {
@@ -110,10 +111,10 @@ def _choice(text: str, results: Results) -> dict[str, str]:
         if text in names:
             return dict(zip(columns, names[text], strict=True))
     known = [*cells["environment"].unique(), *cells["platform"].unique(), *cells["mode"].unique()]
-    raise CompareError(
-        f"{results.name} has no environment, framework, mode or platform '{text}', and there is no such file: "
-        f"{meant(text, list(dict.fromkeys(known)))}"
-    )
+    lacks = f"no environment, framework, mode or platform '{text}', and there is no such file"
+    if named[0] in catalogue.known_environments:
+        text, lacks = "", f"no results of {named[0]}, which a grid that names it measures"
+    raise CompareError(f"{results.name} has {lacks}: {meant(text, list(dict.fromkeys(known)))}")
 
 
 def read(folder: Path, name: str) -> Results:

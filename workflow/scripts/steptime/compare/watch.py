@@ -4,9 +4,8 @@
     workflow/scripts/launch compare.watch torch dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
 
 The candidate's environment is made and proven beside the base's by the workflow itself, in a folder of its own
-(watch/<base>_<candidate>/). Then both are measured in turn, cell by cell, until each verdict is reached or the time is
-spent. The exit status is 0 where the candidate is slower in no cell, 1 where it is in some or fails, and 2 where that
-cannot be told.
+(watch/<base>_<candidate>/). Then both are measured in turn until each verdict is reached or the time is spent. The exit
+status: 0 where nothing is slower, 1 where something is or the candidate fails, 2 where nobody knows.
 """
 
 import argparse

@@ -339,7 +339,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
             builder.clear_stacks(environment)
     except InstallError as error:
         log.write(f"took {time.monotonic() - start:.0f} s\n")
-        again = f"snakemake --force results/environments/{environment}.json"
+        again = f".venv/bin/snakemake --force results/environments/{environment}.json"
         say(f"{environment}: {error} (all that was printed: {log.name})")
         # On another machine it is tried again, and so it is here where the network was to blame.
         return manifest | {

@@ -25,7 +25,7 @@ def prefix_of(environment: str) -> Path:
     """The absolute folder of an environment that stands; ends the program with one sentence when it does not."""
     prefix = project.environment(environment).absolute()
     if not (prefix / "bin/python").exists():
-        again = f"snakemake --force results/environments/{environment}.json"
+        again = f".venv/bin/snakemake --force results/environments/{environment}.json"
         sys.exit(f"The environment {environment} is not on this machine: build it with `{again}`.")
     return prefix
 

@@ -24,18 +24,29 @@ def check(configuration: Configuration) -> None:
     _check_repeats(configuration)
 
 
-def lacking(configuration: Configuration, name: str) -> str:
-    """Says what a grid must ask for that an artefact has cells."""
+def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
+    """Says what a grid must ask for that an artefact has cells, or one `shown` that is made of the same cells."""
     selected, grid, asked = configuration.artefacts[name], configuration.grid, []
     task = TASKS[selected.get("task", USUAL_TASK)]
+    policy, least = task.policy(grid), selected.get("least_networks", 1)
+    usual = ["mnist"] if task.needs_images else grid["networks"] or ["fcn5"]
+    example = usual if selected["networks"] == "all" else selected["networks"]
+    known = configuration.networks
+    found = {known[each].get("variant_of", each) for each in {*policy.networks} & {*example}}
     if "devices" in selected and max(grid["devices"]) == 1:
         asked.append("`devices: [1, 2]`")
-    named = selected["networks"]
-    example = grid["networks"] or ["fcn5"] if named == "all" else named
-    if not {*task.policy(grid).networks} & {*example}:
-        asked.append(f"one of {', '.join(example)} under {task.asked_under}")
-    mend = " and ".join(asked) or "an 'exchange' between its devices that the figure shows"
-    return f"{name} has nothing to show in the grid '{configuration.grid_name}': write {mend}."
+    if len(found) < least:
+        asked.append(f"{('one', 'two')[least - 1]} of {', '.join(example)} under {task.asked_under}")
+    beside = TASKS[selected.get("beside", task.name)]
+    if beside is not task and not beside.policy(grid).networks:
+        asked.append(f"one of {', '.join(usual)} under {beside.asked_under}")
+    if selected.get("plain") and not grid["plain"]:
+        asked.append(f"one of {', '.join(usual)} under 'plain'")
+    if selected["threads"] == "above" and not grid.get("threads", {}).get("above"):
+        asked.append("`above: [2*all]` under 'threads'")
+    if beside.exchanges and not {*beside.exchanges} & {*grid["exchange"]}:
+        asked.append(f"one of {', '.join(beside.exchanges)} under 'exchange'")
+    return f"{shown or name} has nothing to show in the grid '{configuration.grid_name}': write {', and '.join(asked)}."
 
 
 def _asked_networks(configuration: Configuration) -> list[str]:

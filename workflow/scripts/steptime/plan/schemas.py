@@ -19,8 +19,8 @@ from steptime.networks.records import WISHES
 from steptime.reading import InputError
 
 # What a schema calls a type, in words.
-KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
-KINDS |= {"number": "a number", "boolean": "true or false"}
+KINDS = {"integer": "a whole number", "array": "a list", "string": "a text"}
+KINDS |= {"object": "`key: value` lines", "number": "a number", "boolean": "true or false"}
 # What to write where a value is beyond a bound of a schema.
 BOUNDS = {
     "minimum": "{} or more",
@@ -41,7 +41,7 @@ ALIASES = {
     "paddlepaddle": "paddle",
     "apache-mxnet": "mxnet",
 }
-MOST_LETTERS = 60
+MOST_LETTERS, MOST_NAMES = 60, 30
 
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
 MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
@@ -138,13 +138,15 @@ def require(
 
 
 def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> str:
-    """The words that name the nearest of the known names, or all of them."""
+    """The words that name the nearest of the known names, as shi2016_fig1a for fig1a, or all of them."""
     # A key may be a number.
     name = str(name)
     begun, dash, version = name.lower().partition("-")
     alias = ALIASES.get(begun, begun) + dash + version
     near = [alias] if alias in known else difflib.get_close_matches(alias, known, 1)
-    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known)}."
+    near += [each for each in known if each.endswith(f"_{alias}")]
+    names = ", ".join(known[:MOST_NAMES]) + " and more" * (len(known) > MOST_NAMES)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {names}."
 
 
 def _is_integer(checker: TypeChecker, value: Any) -> bool:

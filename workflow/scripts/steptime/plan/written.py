@@ -55,8 +55,7 @@ def read(path: Path) -> Plan:
         return Plan(cells, expected=expected, **known)
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it first, "
-            f"`snakemake --config grid={path.stem}`."
+            f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it, `make GRID={path.stem}`."
         ) from error
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ConfigurationError(

@@ -38,14 +38,13 @@ def main() -> None:
     try:
         loaded = configuration.load(Path(), {"grid": every.GRID})
         known = sorted(path.parent.name for path in FRAMEWORKS.glob("[!_]*/__init__.py"))
-        if options.adapter.partition(".")[0] not in known:
-            sys.exit(schemas.unknown("adapter", options.adapter, known, "worker/frameworks"))
+        schemas.require("adapter", [options.adapter.partition(".")[0]], known, "worker/frameworks")
         has = declarations.declared(options.adapter)
         environment = options.environment or _environment_of(loaded, options.adapter)
         environment = loaded.environments_of(environment)[0]
         entry = loaded.entry_of(environment)
-    except (configuration.ConfigurationError, declarations.Unsupported) as error:
-        sys.exit(f"{error}.".replace("..", "."))
+    except declarations.Unsupported as error:
+        sys.exit(f"{error}.")
     _make(environment, loaded)
     job = network.job_of(environment, entry) | {"adapter": options.adapter}
     job |= {"mode": options.mode} if options.mode else {}
@@ -135,7 +134,7 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
             if loaded.entry_of(environment)["adapter"] == adapter:
                 return environment
     raise configuration.ConfigurationError(
-        f"config/frameworks.yaml: no framework has the adapter '{adapter}'; write one with an environment for it"
+        f"config/frameworks.yaml: no framework has the adapter '{adapter}'; write one with an environment for it."
     )
 
 

@@ -34,7 +34,7 @@ def _open_left_locks(locks: Path, file: int) -> None:
     if left and last != here:
         say(
             f"A run on {last or 'some machine'} has locked this folder. If it is at work no more, open it with "
-            "`snakemake --unlock`."
+            "`.venv/bin/snakemake --unlock`."
         )
         return
     for lock in left:
