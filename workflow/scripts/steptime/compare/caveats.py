@@ -87,10 +87,7 @@ def _other_machine(sides: list[pd.DataFrame]) -> str:
 
 def _when(sides: list[pd.DataFrame]) -> str:
     days = " and ".join(rows["started_at"].min().strftime("%Y-%m-%d %H:%M") for rows in sides)
-    return (
-        f"They were not measured in turn, but from {days} (UTC): whatever else has changed between, as another load of "
-        "the host, is part of each ratio and of no interval."
-    )
+    return f"They were not measured in turn, but from {days} (UTC): a load that came between is in the ratios alone."
 
 
 def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
