@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("factor", "margin", "status", "said"),
     [
-        (1.5, 0.02, 1, "by result (geometric mean of 4 cells; 4 slower)"),
+        (1.5, 0.02, 1, "by result (geometric mean of 4 results; 4 slower)"),
         (0.5, 0.02, 0, "is faster than torch-1.4 on local-cpu: it takes 0.5"),
         (1.0, 0.2, 0, "4 equal within 20 %"),
         (1.0, 0.001, 2, "No difference between torch-9.9 and torch-1.4 is shown"),
@@ -147,7 +147,7 @@ def test_two_modes_are_compared_trial_by_trial(monkeypatch, capsys, prefix):
     assert set(rows["one_mode"]) == {"eager"} and set(rows["other_mode"]) == {"compiled"}
     assert rows["one_seconds"].tolist() == pytest.approx(list(times.values()), rel=0.05)
     code, _, complaint = run(monkeypatch, capsys, "torch-9.9", "torch-9.9.eager")
-    assert code == 2 and "torch-9.9 has several cells for the same place" in complaint
+    assert code == 2 and "torch-9.9 has several results for the same place" in complaint
 
 
 def test_a_framework_is_its_first_environment(monkeypatch, capsys):
@@ -185,10 +185,10 @@ def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, fold
     refused = {
         ("results:torch-9.9", "region"): "cannot be compared: measure both with the same region",
         ("results:torch-9.9", "larger"): "fcn5 is another network there: 1,000 parameters in",
-        ("results:torch-9.9", "batch"): "have no cell in common",
+        ("results:torch-9.9", "batch"): "have no result in common",
         ("torch-9.9", "torch-9.9"): "are the same processes: name two different things",
         ("torch-9.9", "torch-9"): "no environment, framework, mode or platform 'torch-9'",
-        ("results", "empty"): "empty has no timed cell",
+        ("results", "empty"): "empty has no timed result",
         ("results", "gone.tar.gz"): "there is no such file",
     }
     for sides, words in refused.items():

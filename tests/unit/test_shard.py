@@ -77,7 +77,7 @@ def test_a_shard_with_another_column_is_of_a_newer_version(tmp_path):
     shard.write(path, FACTS, SAMPLES, {})
     table, footer = shard.read(path)
     for row, said in (
-        (footer["row"] | {"brand_new": 1}, "of a newer version of steptime, which has brand_new"),
+        (footer["row"] | {"brand_new": 1}, "from a newer version of steptime, which has brand_new"),
         ({"task": "step", "brand_new": 1}, "does not have the columns of a shard"),
     ):
         content = {shard.FOOTER: json.dumps(footer | {"row": row})}

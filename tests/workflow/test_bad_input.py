@@ -43,7 +43,7 @@ NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
         (ENVIRONMENTS, "environments: torch", "write one of all, history, a list, [torch]."),
         (THREADS, "threads: {table: [1, 3*all]", "'3*all' is not possible: did you mean '4*all'?"),
         (THREADS, "threads: {table: [010, all]", "'010' is 8 to YAML: write a number without"),
-        (THREADS, MANY, "asks for more than 100,000 cells of "),
+        (THREADS, MANY, "asks for more than 100,000 runs of "),
         (SECONDS, "limits: {seconds: 1:30}", "'1:30' is 90 to YAML: "),
         (SECONDS, "limits: {seconds: 1:30.5}", "'1:30.5' is 90.5 to YAML: write"),
         (SECONDS, "limits: {seconds: 1e3}", "'1e3' is a text to YAML: write 1000.0."),

@@ -81,7 +81,7 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
     assert done.returncode == 0, done.stderr
     assert re.search(r"standin-1\.0 +│ ok +│ 3\.11", done.stdout), done.stdout
     assert re.search(r"broken-1\.0 +│ install_failed │", done.stdout)
-    assert "1 of 2 environments stand." in done.stdout
+    assert "1 of 2 environments are ready." in done.stdout
     assert "steptime-no-such-package" in re.sub(r"[\s│]", "", done.stdout)
 
 

@@ -300,7 +300,7 @@ def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
 def peak(standing: list[str]) -> str:
     """Products, copies and transfers."""
     if not standing:
-        raise Failure("no environment stands, so there is no cuBLAS to measure with")
+        raise Failure("no environment is ready, so there is no cuBLAS to measure with")
     found = gpu_peak.measure("local-gpu", standing)
     if "reason" in found:
         raise Failure(found["reason"])

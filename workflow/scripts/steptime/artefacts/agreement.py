@@ -80,8 +80,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = pd.DataFrame(rows, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
-        "A framework's place is its shortest time over platforms and thread counts. The environment nearest to the "
-        "paper's version stands for it, or the fastest where that was not measured: PyTorch for Torch. τ is "
+        "A framework's place is its shortest time over platforms and thread counts. We take the environment nearest "
+        "to the paper's version, or the fastest where that was not measured: PyTorch for Torch. τ is "
         "Kendall's rank correlation (1: the same order, −1: the opposite one). It has no interval: an order of "
         "three or four frameworks is met by chance too often.",
         "A pair counts where our two times are shown to differ, with a chance of 5 % at most that any pair is wrong.",
@@ -264,7 +264,7 @@ def draw(
         axes.set_xlabel("time per mini-batch as printed (s)")
         axes.set_ylabel("time per mini-batch here (s)")
         drawn = [
-            "Filled: CPU, outlined: GPU. PyTorch here stands for Torch. The paper's shortest time where several of its "
+            "Filled: CPU, outlined: GPU. PyTorch is taken for Torch. The paper's shortest time where several of its "
             "machines have one.",
             *_other_batches(both, catalogue),
         ]

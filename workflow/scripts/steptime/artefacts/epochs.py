@@ -65,7 +65,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         inputs,
         trained,
         "Median over the seeds, and from the least to the most of them where they differ. Epochs and seconds count "
-        "only seeds that reached the accuracy, on the test images; how many did stands beside. Judging is not in "
+        "only seeds that reached the accuracy, on the test images; how many did is beside. Judging is not in "
         "the seconds. Start values and the order of the images are the same in every framework, by seed; the masks "
         "of dropout are each framework's own.",
     )

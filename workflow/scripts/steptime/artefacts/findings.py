@@ -60,10 +60,10 @@ SIDES = ("theirs", "ours", "today")
 # A framework, a network, and whether with more threads than cores.
 Place = tuple[str, str, bool]
 HOW_ASKED = (
-    "Ours: the paper's kind of device stands for its machine. Only its own networks, mini-batches and frameworks are "
-    "asked, and of trainings only trainings, where a part of a data set stands for all of it. Of each framework the "
-    "environment nearest to the paper's version stands for it (`nearest` in its paper.yaml), or the fastest where that "
-    "was not measured: PyTorch for Torch. Today's: the fastest of the others. A footnote names who was asked.",
+    "Ours: a device of the paper's kind is taken for its machine. Only its own networks, mini-batches and frameworks "
+    "count, and for trainings only trainings, also on a part of the data set. For each framework we take the "
+    "environment nearest to the paper's version (`nearest` in its paper.yaml), or the fastest where that was not "
+    "measured: PyTorch for Torch. Today's: the fastest of the others. A footnote names which ones count.",
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
     "Undecided: the intervals of the numbers allow either verdict. A verdict has a chance of 5 % at most to be wrong. "

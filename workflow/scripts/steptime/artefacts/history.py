@@ -198,8 +198,8 @@ def _panel(ax: Axes, rows: pd.DataFrame, styles: curves.Styles) -> None:
 def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
         "Times are divided by that of the newest version that has one: above 1, the older version is slower. A version "
-        "stands at the day of its release; where a day is not known, in its order. The wider the registers in which "
-        "the compiled code multiplies, the fuller the marker; a hollow one is of a build without AVX."
+        "is at the day of its release; where no day is known, in its order. The wider the registers in which "
+        "the compiled code multiplies, the fuller the marker; a hollow one is a build without AVX."
     ]
     untimed = data[data["seconds"].isna()]
     return notes + curves.not_drawn(

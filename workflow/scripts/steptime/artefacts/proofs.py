@@ -59,13 +59,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; errors are relative) and the layout."""
     data, page = rows_of(inputs), inputs.page
     page.notes = [
-        "An error is relative, the worst over all parameter tensors, or steps; the limit stands in the heading. "
+        "An error is relative, the worst over all parameter tensors, or steps; the limit is in the heading. "
         "First loss and losses: of the loss. Update: the length of the difference between the gradients, of the length "
         "of the golden one. Parameters: the length of the difference after one step at the specification's learning "
         "rate, of their own length.",
         "Trained parameters are counted exactly in the narrow version here, and again in the full-size version before "
         "each result is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
-        "The proof_id stands in every row that was timed under the proof. Whole proofs: results/proofs/.",
+        "Every row that was timed under a proof has its proof_id. Whole proofs: results/proofs/.",
     ]
     return data, columns(data, SHOWN, INDEX)
 

@@ -314,7 +314,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
     theirs = _notes_on_theirs(paper)
     if measured.cells.empty:
         return [f"{artefact['quantity']}. {NOTHING_MEASURED}", *theirs[1:]]
-    beside = " or does not stand in the paper" if theirs else ""
+    beside = " or is not in the paper" if theirs else ""
     return [
         f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the fastest; "
         "where none is bold, none is shown to be. A dash is a time that does not exist, for the reason in its "

@@ -188,5 +188,5 @@ def _notes(topologies: dict[str, Row], artefact: Row) -> list[str]:
     notes = [f"{artefact['caption']}: {artefact['sources'][0]}."]
     notes += [f"{name}: no GPU is seen." for name, found in topologies.items() if not found["gpus"]]
     is_virtual = any(found["cpu"]["virtual"] for found in topologies.values())
-    hidden = "A virtual machine need not be told of the caches and memory nodes that its host has."
+    hidden = "A virtual machine may not see the caches and memory nodes of its host."
     return [*notes, *[hidden] * is_virtual]

@@ -41,7 +41,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         inputs,
         *([winners(data)] if len(data) else []),
         *_settings(inputs, data),
-        "A ratio is of those runs that both had in the same trials; times are of all runs.",
+        "A ratio compares runs of the same trials; a time is the mean over all runs.",
         ERROR_RATE,
         processes(inputs.measured.cells),
     )

@@ -43,7 +43,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     page = inputs.page
     page.facts = [*_summary(data), *findings.said_of_grids(inputs)]
     page.notes = [
-        "Main claims stand in the paper's abstract, its list of findings or its conclusions; details are what it says "
+        "Main claims are in the paper's abstract, its list of findings or its conclusions; details are what it says "
         "of its set-up and of others.",
         *findings.HOW_ASKED,
         *page.notes,

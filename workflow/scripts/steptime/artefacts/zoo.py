@@ -197,4 +197,4 @@ def _notes(data: pd.DataFrame) -> list[str]:
     ]
     untimed = data[data["seconds"].isna()]
     missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
-    return [*notes, "An asterisk stands at what is marked.", *mark_notes(data), *missing]
+    return [*notes, "An asterisk: read with care.", *mark_notes(data), *missing]

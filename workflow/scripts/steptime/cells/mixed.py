@@ -1,4 +1,4 @@
-"""What must not stand in one table: shards under other names, and of several machines."""
+"""What must not share one table: shards under other names, and of several machines."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from steptime.reading import InputError
 
 
 class MixedRowsError(InputError):
-    """Rows that must not stand in one table."""
+    """Rows that must not share one table."""
 
 
 def under_another_name(path: Path, row: dict[str, Any]) -> str:
@@ -33,7 +33,7 @@ def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
         folders = dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
         raise MixedRowsError(
             f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
-            f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
+            f"{', '.join(kind for kind, _ in others)}, which cannot share one column: move the {len(strangers)} of "
             f"the others ({few(strangers, ' ')}) to {' and '.join(folders)} and add NAME to "
             "config/platforms.yaml and to 'platforms' of the grid, remove them to measure their cells on this "
             f"machine, or write `equal_machines: true` into the entry of {platform} if the difference does not matter."

@@ -129,7 +129,7 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
     if columns and row.keys() > columns - ADDED and not row.keys() <= columns:
         newer = ", ".join(sorted(map(plain, row.keys() - columns)))
         raise ShardError(
-            f"The shard {path} is of a newer version of steptime, which has {newer} besides: update this checkout."
+            f"The shard {path} comes from a newer version of steptime, which has {newer} besides: update this checkout."
         )
     if not columns or row.keys() | ADDED != columns:
         raise without_columns(path)

@@ -35,7 +35,7 @@ def main() -> None:
     with results.complaints():
         if len(options.networks) > 1 or len(options.threads) > 1:
             raise CompareError(
-                "A search is of one cell: name one network and one number of threads."
+                "A search takes one result: name one network and one number of threads."
             )
         base = environment_of(options.framework)
         name = file_name(options.framework, options.first, options.last)

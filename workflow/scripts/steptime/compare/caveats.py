@@ -93,7 +93,7 @@ def _when(sides: list[pd.DataFrame]) -> str:
 def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
     one, other = (rows[column].fillna("").groupby(level=0, sort=False).first() for rows in sides)
     changed = sum(ours != theirs for ours, theirs in zip(one, other, strict=True))
-    return f"{words} is not the same in {changed} of {len(one)} cells." if changed else ""
+    return f"{words} is not the same in {changed} of {len(one)} results." if changed else ""
 
 
 def _variables(sides: list[pd.DataFrame]) -> str:

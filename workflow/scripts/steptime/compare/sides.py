@@ -121,7 +121,7 @@ def read(folder: Path, name: str) -> Results:
     """The timed steps of a results folder. Raises CompareError without any, and what `cells.pack.check` raises."""
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
-        raise CompareError(f"{name} has no timed cell: measure something there first.")
+        raise CompareError(f"{name} has no timed result: measure something there first.")
     trusted.regular(paths)
     rows, samples, processes, logical = [], [], [], {}
     planned: list[int] = []
@@ -200,7 +200,7 @@ def beside(one: Side, other: Side) -> list[tuple[Any, Any]]:
     pairs = [(places[0][place], places[1][place]) for place in places[0] if place in places[1]]
     if not pairs:
         raise CompareError(
-            f"{one.name} and {other.name} have no cell in common: {_what(one)}; {_what(other)}."
+            f"{one.name} and {other.name} have no result in common: {_what(one)}; {_what(other)}."
         )
     order = {name: at for at, name in enumerate(read_yaml(project.path("config/networks.yaml")))}
     cells = one.results.cells
@@ -221,7 +221,7 @@ def _places(side: Side, columns: list[str]) -> dict[tuple[Any, ...], Any]:
             rows = side.cells.loc[[places[place], label]]
             names = rows["environment"] + "." + rows["mode"]
             raise CompareError(
-                f"{side.name} has several cells for the same place ({' and '.join(names)}): name one of them."
+                f"{side.name} has several results for the same place ({' and '.join(names)}): name one of them."
             )
         places[place] = label
     return places

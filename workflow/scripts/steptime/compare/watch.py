@@ -93,7 +93,7 @@ class Watch:
         """Measures the first so many pairs of what is undecided. Raises CompareError."""
         if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
             raise CompareError(
-                f"The workflow in {self.folder.root} did not end well: what it says stands above."
+                f"The workflow in {self.folder.root} did not end well: see above."
             )
         self.pairs = pairs
 

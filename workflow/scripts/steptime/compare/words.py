@@ -41,9 +41,9 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
     names |= {verdict: verdict for verdict in counts.index if verdict not in names}
     parts = [f"{counts[verdict]} {said}" for verdict, said in names.items() if verdict in counts]
     runs = "" if in_turn else " of two runs"
-    of_cells = f"geometric mean of {plural(len(known), 'cell')}{runs}; {', '.join(parts)}"
+    of_cells = f"geometric mean of {plural(len(known), 'result')}{runs}; {', '.join(parts)}"
     if not known:
-        return f"Whether {other} is faster or slower than {one} cannot be told ({', '.join(parts) or 'no time'})."
+        return f"Whether {other} is faster or slower than {one} is not known ({', '.join(parts) or 'no time'})."
     where = _where(data)
     ratio, low, high = mean_of(known).interval
     ends = sorted(each.interval[0] for each in known)
@@ -67,15 +67,15 @@ def times(ratio: float, low: float, high: float) -> str:
 
 
 def page(answer: str, one: str, other: str, told: list[str], margin: float) -> Page:
-    """What stands around the table."""
+    """What is around the table."""
     facts = ["Not the same on both sides:", *told] if told else []
     notes = [
-        f"The ratio is the time of {other} divided by that of {one}: above 1 is slower. Its interval is one of 95 % by "
-        "itself, from how much processes differ, which is known from all cells at as many threads. It is of medians; "
+        f"The ratio is the time of {other} divided by that of {one}: above 1 is slower. Its 95 % interval comes "
+        "from how much processes differ, over all results at as many threads. It compares medians; "
         "the ratio of means is shown where it is outside of that interval.",
         "The verdicts are paid for together (Holm): the chance that any of the differences is none is at most 5 %, and "
-        f"so is the chance that any of the equal cells differs by {100 * margin:g} % or more. So an interval without 1 "
-        "may be undecided. Medians and means are looked at: equal are cells that are equal in both. Within one run, a "
+        f"so is the chance that any equal result differs by {100 * margin:g} % or more. So an interval without 1 "
+        "may be undecided. Medians and means are tested: equal are results that are equal in both. Within one run, a "
         "result beside the fastest has the word of the run's own table.",
     ]
     caption = f"Time of one training step of the same network in {one} and in {other}."

@@ -43,7 +43,7 @@ def main() -> None:
     output.width = max(output.width, NARROWEST)
     output.print(table(rows))
     stand = sum(row["state"] == "ok" for row in rows)
-    output.print(f"{stand} of {len(rows)} environments stand.", highlight=False)
+    output.print(f"{stand} of {len(rows)} environments are ready.", highlight=False)
     if code:
         sys.exit(f"Snakemake ended with {code}: the same command goes on from here.")
 

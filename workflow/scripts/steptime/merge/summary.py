@@ -104,7 +104,7 @@ def _refuse_regions(frame: pd.DataFrame) -> None:
     if len(regions) > 1:
         (one, first), (other, second) = sorted(regions.items())[:2]
         raise MixedRowsError(
-            f"These rows time different regions and cannot stand in one table: {first} times '{one}', "
+            f"These rows time different regions and cannot share one table: {first} times '{one}', "
             f"{second} times '{other}'; measure both with the same region."
         )
 

@@ -55,7 +55,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
         chosen = {cell.key: cell for cell in wanted}
         if len(chosen) > MOST_CELLS:
             raise ConfigurationError(
-                f"The grid '{configuration.grid_name}' asks for more than {MOST_CELLS:,} cells of {artefact}: write "
+                f"The grid '{configuration.grid_name}' asks for more than {MOST_CELLS:,} runs of {artefact}: write "
                 "fewer 'repeats', 'threads', 'networks' or mini-batches, or several grids."
             )
         if chosen:
