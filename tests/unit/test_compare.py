@@ -183,10 +183,10 @@ def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, fold
     results_of(folder / "batch", {"torch-9.9": 1.0}, start=9, batch=8)
     (folder / "empty").mkdir()
     refused = {
-        ("results:torch-9.9", "region"): "cannot be compared: measure both with the same region",
+        ("results:torch-9.9", "region"): "measure both alike",
         ("results:torch-9.9", "larger"): "fcn5 is another network there: 1,000 parameters in",
         ("results:torch-9.9", "batch"): "have no result in common",
-        ("torch-9.9", "torch-9.9"): "are the same processes: name two different things",
+        ("torch-9.9", "torch-9.9"): "are the same processes: name different ones",
         ("torch-9.9", "torch-9"): "no environment, framework, mode or platform 'torch-9'",
         ("results", "empty"): "empty has no timed result",
         ("results", "gone.tar.gz"): "there is no such file",

@@ -17,14 +17,11 @@ def refuse(one: Side, other: Side, pairs: Pairs) -> None:
     names = one.name, other.name
     starts = [set(zip(rows["machine_id"], rows["started_at"], strict=True)) for rows in sides]
     if starts[0] == starts[1]:
-        raise CompareError(
-            f"{names[0]} and {names[1]} are the same processes: name two different things."
-        )
+        raise CompareError(f"{' and '.join(names)} are the same processes: name different ones.")
     regions = [{region_text(region) for region in rows["timed_region"].dropna()} for rows in sides]
     if regions[0] and regions[1] and regions[0] != regions[1]:
         raise CompareError(
-            f"{names[0]} times '{'; '.join(regions[0])}' and {names[1]} '{'; '.join(regions[1])}', which cannot be "
-            "compared: measure both with the same region."
+            f"{names[0]} times '{'; '.join(regions[0])}' and {names[1]} '{'; '.join(regions[1])}': measure both alike."
         )
     for at, label in pairs:
         cells = one.results.cells.loc[at], other.results.cells.loc[label]
@@ -80,9 +77,8 @@ def _differ(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 def _other_machine(sides: list[pd.DataFrame]) -> str:
     kinds, ids = ([_values(rows, column) for rows in sides] for column in ("kind", "machine_id"))
-    if kinds[0] != kinds[1] or ids[0] == ids[1]:
-        return ""
-    return "They are two machines of the same kind."
+    are_two = kinds[0] == kinds[1] and ids[0] != ids[1]
+    return "They are two machines of the same kind." * are_two
 
 
 def _when(sides: list[pd.DataFrame]) -> str:

@@ -70,13 +70,11 @@ def page(answer: str, one: str, other: str, told: list[str], margin: float) -> P
     """What is around the table."""
     facts = ["Not the same on both sides:", *told] if told else []
     notes = [
-        f"The ratio is the time of {other} divided by that of {one}: above 1 is slower. Its 95 % interval comes "
-        "from how much processes differ, over all results at as many threads. It compares medians; "
-        "the ratio of means is shown where it is outside of that interval.",
-        "The verdicts are paid for together (Holm): the chance that any of the differences is none is at most 5 %, and "
-        f"so is the chance that any equal result differs by {100 * margin:g} % or more. So an interval without 1 "
-        "may be undecided. Medians and means are tested: equal are results that are equal in both. Within one run, a "
-        "result beside the fastest has the word of the run's own table.",
+        f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its 95 % interval "
+        "comes from all results at as many threads. The ratio of means is shown where it is outside of that interval.",
+        "The chance that any result is wrongly called faster or slower is at most 5 % (Holm), as is the chance that "
+        f"an equal one differs by {100 * margin:g} % or more. Medians and means must agree: an interval without 1 may "
+        "be undecided. Within one run, a result beside the fastest has the word of the run's own table.",
     ]
     caption = f"Time of one training step of the same network in {one} and in {other}."
     return Page("compare", answer, caption, "steptime", facts=facts, notes=notes)

@@ -25,6 +25,11 @@ FORMS = {
 }
 
 
+def same_shape(node: Node, source: Shape) -> Shape:
+    """The shape of what changes each value on its own."""
+    return list(source)
+
+
 def parameter(node: Node, role: str, shape: Shape, bound: float, centre: float = 0.0) -> Node:
     """A trainable parameter of a node, which starts uniform in centre +- bound.
 
@@ -102,7 +107,7 @@ class LayerKind:
     takes: tuple[str, ...] = ("row", "sequence", "image")
     beside: str = ""
     # (node, shapes of the inputs) -> shape of the output; raises ValueError where they do not fit.
-    shape: Callable[..., Shape] = lambda node, source: list(source)
+    shape: Callable[..., Shape] = same_shape
     # (node) -> its trainable parameters, each made by `parameter`.
     parameters: Callable[[Node], list[Node]] = lambda node: []
     # Numbers that a framework may carry besides and not train.

@@ -8,6 +8,11 @@ from steptime.networks.layers import Shape
 from steptime.networks.records import Records
 
 
+def wants_row(form: str, shape: Shape, source: Shape) -> str:
+    """What to write where the outputs are no row; '' where they are."""
+    return "" if form == "row" else "write flatten or unstack behind it"
+
+
 @dataclass(frozen=True)
 class Loss:
     """What a network is trained on, in float64."""
@@ -21,9 +26,7 @@ class Loss:
     moves: int
     # (form and shape of the last layer, shape of the network's input) -> what to write where the
     # loss does not fit them, or ''.
-    misfit: Callable[[str, Shape, Shape], str] = lambda form, *_: (
-        "" if form == "row" else "write flatten or unstack behind it"
-    )
+    misfit: Callable[[str, Shape, Shape], str] = wants_row
 
 
 LOSSES = Records(__name__, __path__, "LOSS")
