@@ -1,4 +1,4 @@
-"""Two things held against each other: the answer, the verdicts, the exit status, and what means nothing."""
+"""Two things compared: the answer, the verdicts, the exit status, and what means nothing."""
 
 import json
 import re
@@ -260,7 +260,7 @@ def test_a_verdict_pays_for_all_cells():
     assert verdicts([[ratio]] + [[Ratio(0.001, 0.01, 50)]] * 9, 0.001) == [UNDECIDED] * 10
     two = [[Ratio(-0.2, 0.01, 50)], [Ratio(0.001, 0.001, 50)]]
     assert verdicts(two, 0.02) == [FASTER, EQUAL]
-    # The third smallest is held against 0.05 / 2 and ends it, though the last would pass by itself.
+    # The third smallest is above 0.05 / 2 and ends it, though the last would pass by itself.
     assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
 
 

@@ -69,7 +69,7 @@ def test_what_is_hidden_of_an_exchange_is_held_against_one_device_with_the_share
     alone = [cell for cell in of_overlap if cell.devices == 1]
     assert {cell.batch for cell in alone if cell.threads in ranks} == batches
     assert {cell.batch for cell in alone if cell.threads not in ranks} == {64}
-    # Where no exchange is timed alone, there is nothing to hold against it.
+    # Where no exchange is timed alone, there is nothing to compare it with.
     assert "steptime_overlap" not in grid.expand(changed(quick, **asked), 4).artefacts
 
 

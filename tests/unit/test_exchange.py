@@ -1,4 +1,4 @@
-"""The exchange alone, and what of it is hidden: rates by their definitions, and a step held against its two parts."""
+"""The exchange alone, and what of it is hidden: rates by their definitions, and a step beside its two parts."""
 
 import pytest
 from examples import ROOT, measured

@@ -300,7 +300,7 @@ def test_an_operation_that_a_framework_lacks_has_no_time_and_is_taken(tmp_path):
 
 
 def test_a_carried_reference_lies_beside_those_of_this_machine_and_is_carried_on(tmp_path):
-    """What is measured here is held against what was computed here."""
+    """What is measured here is compared with what was computed here."""
     there, here = results(tmp_path / "there", "far", [2]), tmp_path / "here"
     content = refer(there).read_bytes()
     own = refer(here, 2e-5).read_bytes()

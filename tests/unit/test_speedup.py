@@ -1,4 +1,4 @@
-"""The table of several devices: what each cell is held against, and which way round its numbers stand."""
+"""The table of several devices: what each cell is compared with, and which way round its numbers are."""
 
 import pytest
 from examples import inputs, measured

@@ -21,7 +21,7 @@ for name, artefact in CATALOGUE.items():
             job=lambda wildcards, artefact=artefact: facts_of(artefact),
             data=lambda wildcards, artefact=artefact: data_digest(artefact),
             code=lambda wildcards, kind=artefact.entry["kind"]: kind_digest(kind),
-            # Made of the inputs, so that Snakemake does not hold it against what was made before.
+            # Made of the inputs, so that Snakemake makes nothing again because of it.
             files=lambda wildcards, input: json.dumps(
                 {
                     word: [files] if isinstance(files, str) else files

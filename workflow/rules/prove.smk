@@ -11,7 +11,7 @@ REFERENCE_SECONDS = 1800
 
 
 rule prove_network:
-    """Hold a network in an environment against the golden run, on its narrow version."""
+    """Compare a network in an environment with the golden run, on its narrow version."""
     input:
         manifest=manifest_of_proof,
     output:

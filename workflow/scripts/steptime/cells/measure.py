@@ -248,7 +248,7 @@ class CellRun:
             footer["left_out"]["rows"] = self.task.rows.of(self.left_out)
         planned = run.facts().get("looks", [])
         if self.task.is_compared and interim.is_further(planned, self.cell["repeat"]):
-            # Who holds these rows against others must pay for the analyses that chose them.
+            # Who compares these rows with others must pay for the analyses that chose them.
             footer["looks"] = planned
         if self.task.is_watched:
             footer["resources"] = self.used.series()

@@ -170,7 +170,7 @@ def _check_repeats(configuration: Configuration) -> None:
     asked = repeats_of(configuration.grid)
     if isinstance(configuration.grid["repeats"], dict) and asked.most <= asked.least:
         raise ConfigurationError(
-            f"The grid asks for {asked.least} processes of each cell and for {asked.most} at the most: write a larger "
+            f"The grid asks for {asked.least} runs of each result and for {asked.most} at the most: write a larger "
             f"number under 'most' of its 'repeats', or `repeats: {asked.least}`."
         )
 

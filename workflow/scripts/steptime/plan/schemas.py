@@ -1,4 +1,4 @@
-"""Reads YAML files, holds them against their schemas, and says in one sentence what is wrong."""
+"""Reads YAML files, checks them by their schemas, and says in one sentence what is wrong."""
 
 import copy
 import difflib
