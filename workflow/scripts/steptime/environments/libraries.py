@@ -100,7 +100,7 @@ def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
 
 
 def summarise(libraries: Libraries, told: bool = False) -> dict[str, Any]:
-    """The widest registers of libraries, or '' (AVX2 where a BLAS is `told` so), their `blas`, whether any codes `at_run_time`."""
+    """The widest registers of libraries, or '' (AVX2 if `told` so), their `blas`, whether any codes `at_run_time`."""
     total = sum(map(_total, libraries.values()))
     deciding = [
         "AVX2" if told and {"MKL", "OpenBLAS"} & {*about["holds"]} else about["vector"]
