@@ -125,5 +125,5 @@ def test_a_broken_and_a_missing_shard_are_told(tmp_path):
         match=r"is broken \(.*\): measure its cell again with `rm .*cell.parquet && ",
     ):
         shard.read(broken)
-    with pytest.raises(shard.ShardError, match="is missing: run `snakemake "):
+    with pytest.raises(shard.ShardError, match="is missing: `.venv/bin/snakemake "):
         shard.read(tmp_path / "none.parquet")

@@ -90,7 +90,8 @@ def unknown_target(name, known):
     """The sentence for a target that no rule makes."""
     if "/" in name:
         return f"Nothing here makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
-    return schemas.unknown("target", name, [*CATALOGUE, *known], "this workflow (--list-target-rules)")
+    known = [*CATALOGUE, *known]
+    return schemas.unknown("target", name, known, "this workflow (--list-target-rules)")
 
 
 def tell_plan():

@@ -23,7 +23,7 @@ CHATTER = (
     "Reasons:\n",
     "Conda environments: ignored",
 )
-CHATTER += ("Building DAG", "DAG of jobs will", "Updating checkpoint", "The run involves checkpoint")
+CHATTER += ("Building DAG", "DAG of jobs will", "Updating checkpoint", "The run involves")
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
 IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 # Whether this is the process that a user started, not one that it started for a job.

@@ -111,7 +111,7 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
         # pq.read_table looks for a dataset first, and a path is read by threads: both take longer than all the rest.
         file = pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
     except FileNotFoundError as error:
-        raise ShardError(f"The shard {path} is missing: run `.venv/bin/snakemake {path}`.") from error
+        raise ShardError(f"The shard {path} is missing: `.venv/bin/snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
     try:

@@ -92,9 +92,7 @@ class Watch:
     def _run(self, pairs: int) -> None:
         """Measures the first so many pairs of what is undecided. Raises CompareError."""
         if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
-            raise CompareError(
-                f"The workflow in {self.folder.root} did not end well: see above."
-            )
+            raise CompareError(f"The workflow in {self.folder.root} did not end well: see above.")
         self.pairs = pairs
 
     def _grid(self, pairs: int) -> dict[str, Any]:

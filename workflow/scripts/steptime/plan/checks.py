@@ -30,13 +30,13 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
     task = TASKS[selected.get("task", USUAL_TASK)]
     policy, least = task.policy(grid), selected.get("least_networks", 1)
     usual = ["mnist"] if task.needs_images else grid["networks"] or ["fcn5"]
-    example = usual if selected["networks"] == "all" else selected["networks"]
+    some = usual if selected["networks"] == "all" else selected["networks"]
     known = configuration.networks
-    found = {known[each].get("variant_of", each) for each in {*policy.networks} & {*example}}
+    found = {known[each].get("variant_of", each) for each in {*policy.networks} & {*some}}
     if "devices" in selected and max(grid["devices"]) == 1:
         asked.append("`devices: [1, 2]`")
     if len(found) < least:
-        asked.append(f"{('one', 'two')[least - 1]} of {', '.join(example)} under {task.asked_under}")
+        asked.append(f"{('one', 'two')[least - 1]} of {', '.join(some)} under {task.asked_under}")
     beside = TASKS[selected.get("beside", task.name)]
     if beside is not task and not beside.policy(grid).networks:
         asked.append(f"one of {', '.join(usual)} under {beside.asked_under}")
