@@ -10,7 +10,7 @@ OPENED = {"table": "html", "figure": "svg"}
 
 # The proof of every network in every environment and mode, and number of devices, that the grid has cells of, and those
 # that it asks for besides.
-PROVEN = dict.fromkeys([*(cell.proof for cell in STEPS.values()), *PLAN.proven])
+PROVEN = dict.fromkeys([*(cell.proof for cell in [*STEPS.values(), *TRAININGS.values()]), *PLAN.proven])
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The cells of artefacts that are made of timed steps.
@@ -94,7 +94,7 @@ FACTS = {
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
 }
 # Words behind which something is that was measured here.
-RESULTS = {"cells", "every_cell", "trainings"}
+RESULTS = {"cells", "every_cell", "trainings", "peaks"}
 PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
 NO_MACHINE, NO_IMAGES = "no machine within reach", "data set not configured"
 # Who trains, by environment and mode.

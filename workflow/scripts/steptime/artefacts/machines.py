@@ -10,7 +10,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import OURS, PAPER
+from steptime.render.tables import OURS, PAPER, Entry
 from steptime.render.words import cores_text, gibibytes, plural, significant
 
 COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
@@ -111,7 +111,12 @@ def _layout(data: pd.DataFrame, entry: Row, short: str) -> pd.DataFrame:
         return [row["note"].rstrip(".")] if row["note"] else []
 
     def column(heading: Callable[[Row], Any], kind: str) -> list[Column]:
-        return [Column(heading, "value", str, lambda row: row["note"], kind, note)]
+        def shown(row: Row) -> Any:
+            if row["source"] == PAPER or pd.isna(row["value"]):
+                return row["value"]
+            return Entry(row["value"], tuple(note(row)), False, f"ours {kind}".strip())
+
+        return [Column(heading, shown, str, lambda row: row["note"], kind, note)]
 
     if entry.get("down") == "quantities":
         shown = column(lambda row: (source(row), row["place"]), "words")

@@ -35,11 +35,11 @@ def table(path: Path, page: layouts.Page) -> Markup:
     return Markup(layouts.in_html("table.html.jinja", layouts.read_layout(path), page, ""))
 
 
-def has_none_of_ours(path: Path) -> bool:
-    """Whether a table has places for numbers of ours, and no number in any of them."""
+def has_none_of_ours(path: Path) -> bool | None:
+    """Whether a table's places for numbers of ours have no number; None where it has no such place."""
     entries = layouts.read_layout(path).to_numpy().ravel()
     ours = [entry.text for entry in entries if "ours" in entry.kind]
-    return bool(ours) and not {*ours} - {"", layouts.DASH}
+    return not {*ours} - {"", layouts.DASH} if ours else None
 
 
 def drawing(path: Path, title: str) -> Markup:
@@ -59,7 +59,7 @@ def data(path: Path) -> dict[str, Any]:
 
 def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> dict[str, Any]:
     """The entry with its title, links and what of it stands in the page, but for `common`; `empty`: nothing of ours."""
-    shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": False}
+    shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": None}
     shown |= dict.fromkeys(("rows", "table", "drawing", "data"))
     if not entry["missing"]:
         files = {(Path(file).parent.name, Path(file).suffix): Path(file) for file in entry["files"]}

@@ -84,7 +84,8 @@ def build(
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
     catalogued = _catalogued(tables.get("catalogue"), papers)
     for entry in artefacts:
-        entry["empty"] |= catalogued["states"].get(entry["name"]) == PRINTED
+        if entry["empty"] is None:
+            entry["empty"] = catalogued["states"].get(entry["name"]) == PRINTED
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
