@@ -153,6 +153,6 @@ def test_claims_are_counted_in_words():
 def test_pairs_say_how_many_are_of_a_script_that_did_something_else():
     pairs = {"network": "fcn5", "same_pairs": 1, "decided_pairs": 3, "apart_pairs": 2}
     assert answer.changes(None, pd.DataFrame([pairs])) == [
-        "1 of 3 pairs of frameworks that differ here have the same order as in the papers; 2 of 3 with a script of "
-        "the authors that trained another network or timed something else."
+        "1 of 3 pairs of frameworks that differ here have the same order as in the papers; 2 of the 3 are with a "
+        "script of the authors that trained another network or timed something else."
     ]

@@ -109,8 +109,8 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
             low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
             sentences.append(
                 f"The papers printed {plural(len(alike), 'time')} for the same framework, threads and network, as "
-                f"their scripts have it. {int((ratios < 1).sum())} are shorter here; the median result takes {middle} "
-                f"of the printed time ({low} to {high})."
+                f"their scripts have it. {int((ratios < 1).sum())} are shorter here; results take {low} to {high} of "
+                f"the printed time, {middle} in the median."
             )
             most, least = alike.loc[ratios.idxmin()], alike.loc[ratios.idxmax()]
             end = "Smallest" if least["ratio"] <= 1 else "Biggest loss"
@@ -130,7 +130,7 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
             apart = int(rows["apart_pairs"].sum())
             sentences.append(
                 f"{same} of {pairs} pairs of frameworks that differ here have the same order as in the papers"
-                + (f"; {apart} of {pairs} {APART}." if apart else ".")
+                + (f"; {apart} of the {pairs} are {APART}." if apart else ".")
             )
     return sentences
 
