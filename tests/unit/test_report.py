@@ -35,6 +35,7 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
     data = efficiency.shares(inputs(measured=read, peaks={"local-cpu": PEAK}))
     flops = networks.flops_per_step(networks.specify("fcn5", CATALOGUE), 64)
     assert data["share_of_peak"].tolist() == pytest.approx([flops / 1e11, flops / 0.5 / 2e11])
+    assert [efficiency.percent(share) for share in (0.956, 1.034)] == ["96 %", "103 %"]
 
 
 @pytest.mark.parametrize(

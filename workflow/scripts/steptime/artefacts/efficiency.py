@@ -39,8 +39,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Operations per byte: operations divided by the least bytes that a step must move through memory when every "
         "layer touches each of its arrays once, a model of the specification (Williams et al. 2009). The true number "
         "is lower.",
-        "The peak is that of a library's matrix product, measured by the rule `peak`; it is not a data sheet's number. "
-        "Bold: shown to be the fastest.",
+        "The peak is that of a library's matrix product, measured by the rule `peak`; it is not a data sheet's number, "
+        "and a share may be over 100 %. Bold: shown to be the fastest.",
         processes(inputs.measured.cells),
     )
     inputs.page.facts += _peak_facts(inputs.peaks)
@@ -121,9 +121,9 @@ def share_of(row: Row) -> Any:
     return dash(why(row) if pd.isna(row["flops_per_second"]) else row["no_peak"])
 
 
-def two_digits(share: float) -> str:
-    """A share to two digits: '0.56 %'."""
-    return f"{significant(100 * share, 2)} %"
+def percent(share: float) -> str:
+    """A share to two digits, above the peak to three: '0.56 %', '103 %'."""
+    return f"{significant(100 * share, 2 if share < 1 else 3)} %"
 
 
 def peak_remarks(row: Row) -> list[str]:
@@ -139,9 +139,7 @@ def gflops(value: float) -> str:
 SHOWN = [
     Column(("One step", "GFLOP"), "flops_per_step", gflops),
     Column(("One step", "FLOP per byte"), "intensity", lambda value: f"≤ {significant(value)}"),
-    Column(
-        common.by_threads("share of peak"), share_of, two_digits, "", "ours", peak_remarks, "best"
-    ),
+    Column(common.by_threads("share of peak"), share_of, percent, "", "ours", peak_remarks, "best"),
     Column(common.by_threads("GFLOP/s"), "flops_per_second", gflops, why, "ours", remarks, "best"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label"}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from shared.statistics import median
 from steptime import networks
 from steptime.artefacts import common, curves, efficiency
-from steptime.artefacts.efficiency import share_of, two_digits
+from steptime.artefacts.efficiency import percent, share_of
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import Trained
 from steptime.render import figures
@@ -29,8 +29,8 @@ ITEMS = {"tokens": "words", "one_hot": "words", "image": "images", "dense": "sam
 PANEL_INCHES = 0.75
 LINE_INCHES = 0.24
 NOTES = (
-    "Words or images a second: those of a mini-batch divided by the median time of a step: forward, loss, backward "
-    "and update.",
+    "Words or images a second: those of a mini-batch divided by the time of a step: forward, loss, backward and "
+    "update.",
     "Share of the peak, which others call model FLOP utilisation: 2 operations for each multiply-add that the "
     "model needs, forward and backward, divided by the time and by the fastest matrix product that the same "
     "threads of the same machine were seen to reach. Of attention, pairs of words that are masked count for "
@@ -60,7 +60,7 @@ SHOWN = [
     Column(("One step", "optimiser"), "optimiser"),
     Column(_heading("seconds"), "seconds", significant, why, "ours", marked, "best"),
     Column(_heading("a second"), "items_per_second", significant, why, "ours", marked, "best"),
-    Column(_heading("of the peak"), share_of, two_digits, "", "ours", _peak_remarks, "best"),
+    Column(_heading("of the peak"), share_of, percent, "", "ours", _peak_remarks, "best"),
 ]
 TO_A_LOSS = Column(
     _heading("to a loss"), "seconds_to_loss", significant, lambda row: row["no_loss"], "ours", _loss
@@ -157,7 +157,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
             axes.plot([items / row["high"], items / row["low"]], [at, at], color="#222222")
         share = row["share_of_peak"]
         words = significant(fastest)
-        words += f", {two_digits(share)} of the peak" if pd.notna(share) else ""
+        words += f", {percent(share)} of the peak" if pd.notna(share) else ""
         end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
         if end > edge:
             # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
