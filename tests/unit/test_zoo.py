@@ -143,6 +143,13 @@ def test_one_version_is_no_history(tmp_path):
         history.table(started(read, releases={}))
 
 
+def test_a_library_that_was_told_to_use_avx2_takes_no_wider_registers(read):
+    plain = read.cells.drop(columns=merged.ARITHMETIC).set_index("environment", drop=False)
+    wide = dict.fromkeys(("tensorflow-1.2.graph", "torch-9.9.eager"), SLOW | {"vector": "AVX-512"})
+    vectors = merged._with_arithmetic(plain, wide)["vector"]
+    assert (vectors["tensorflow-1.2"], vectors["torch-9.9"]) == ("AVX2", "AVX-512")
+
+
 def test_what_has_no_time_is_not_marked_for_its_build():
     cells = pd.DataFrame([{"environment": "a", "mode": "m", "status": "crashed", "marks": []}])
     assert merged._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]

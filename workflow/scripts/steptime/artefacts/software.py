@@ -3,9 +3,10 @@
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import taken, was_told
 from steptime.render.columns import Column, Row, laid_out
 from steptime.render.tables import Entry
-from steptime.render.words import raw_data, why
+from steptime.render.words import marked, raw_data, why
 
 # Our property, its heading, and why a build may not have it.
 PROPERTIES = [
@@ -17,8 +18,8 @@ PROPERTIES = [
     ("python", "Python", "the framework did not start, so its Python is not known"),
 ]
 COLUMNS = ["lineage", "environment", "framework", "property", "ours", "theirs_property", "theirs"]
-COLUMNS += ["theirs_framework", "status", "reason"]
-OURS = Column("", "ours", why_not=lambda row: row["reason"], kind="ours words")
+COLUMNS += ["theirs_framework", "status", "reason", "marks"]
+OURS = Column("", "ours", str, lambda row: row["reason"], "ours words", marked)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -62,11 +63,15 @@ def _row(
         "theirs_framework": frameworks[their_framework].label if their_framework else None,
         "status": "ok",
         "reason": "",
+        "marks": "",
     }
     if not cell:
         return row
     row |= {"environment": cell["environment"], "framework": frameworks[cell["framework"]].label}
-    value = measured.software.get(cell["environment"], {}).get(key)
+    known = measured.software.get(cell["environment"], {})
+    value = known.get(key)
+    if key == "registers" and value and any(map(was_told, known.get("settings", {}).values())):
+        return row | {"ours": taken(value), "marks": "told of AVX2"}
     if value or not key:
         return row | {"ours": value}
     rows = measured.cells[measured.cells["environment"] == cell["environment"]]

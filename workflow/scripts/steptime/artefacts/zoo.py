@@ -49,8 +49,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     common.describe(
         inputs,
         "Registers: the widest that the framework's compiled libraries multiply in, counted in those that the process "
-        "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512); `at run time`: some of them can make code for "
-        "the processor at hand while they run. Linear algebra: the libraries that are in them.",
+        "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512), or those that they were told to use; `at run "
+        "time`: some of them can make code for the processor at hand while they run. Linear algebra: the libraries "
+        "that are in them.",
         "Start: seconds from the import to the end of the first step. Memory: the most that the process and those "
         "below it had at a time, with data and start values.",
         processes(measured.cells),
@@ -66,19 +67,17 @@ def _time(row: Row) -> Entry:
     return Entry(text, tuple(remarks(row)), row["word"] == FASTEST, "ours")
 
 
-def _number(heading: str, name: str, scale: float, digits: int, unit: str = "") -> Column:
+def _number(heading: str, name: str, scale: float, digits: int) -> Column:
     def shown(row: Row) -> float | None:
         return row[name] if row["status"] == "ok" else None
 
-    return Column(
-        heading, shown, lambda value: significant(value * scale, digits) + unit, kind="ours"
-    )
+    return Column(heading, shown, lambda value: significant(value * scale, digits), kind="ours")
 
 
 LINES = [
     Column("time per mini-batch (s)", _time),
     _number("times the fastest", "ratio", 1, 2),
-    _number("share of peak", "share_of_peak", 100, 2, " %"),
+    Column("share of peak", "share_of_peak", efficiency.percent, kind="ours"),
     _number("start (s)", "startup_seconds", 1, 2),
     _number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),
 ]

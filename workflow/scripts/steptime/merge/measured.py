@@ -110,21 +110,29 @@ def was_told(settings: dict[str, Any]) -> bool:
     return str(settings.get("kernels", "")).startswith(("AVX2", "Haswell"))
 
 
+def taken(registers: str) -> str:
+    """The registers that a library takes which was told to use AVX2, of those that it has code for."""
+    return registers.replace("AVX-512", "AVX2")
+
+
 def _with_arithmetic(
     cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told: Collection[str] = ()
 ) -> pd.DataFrame:
     """Adds ARITHMETIC, and marks results of old code, and those whose keys were `told` to take newer code."""
     first = {interim.first_of(key) for key in told}
     found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
+    vectors = []
     for cell, known in zip(cells.itertuples(), found, strict=True):
-        if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
+        vector = known.get("vector", "")
+        if cell.status == "ok" and vector == "SSE" and not known["at_run_time"]:
             cell.marks.append("without AVX")
         if cell.status == "ok" and REFERENCE in known.get("blas", []):
             cell.marks.append(REFERENCE)
         if first and cell.status == "ok" and words.key(cell._asdict()) in first:
             cell.marks.append("told of AVX2")
+        vectors.append(taken(vector) if "told of AVX2" in cell.marks else vector)
     return cells.assign(
-        vector=[known.get("vector", "") for known in found],
+        vector=vectors,
         blas=[", ".join(known.get("blas", [])) for known in found],
         at_run_time=[known.get("at_run_time", False) for known in found],
     )
