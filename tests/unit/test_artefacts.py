@@ -371,6 +371,13 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, CATALOGUE, found)
 
 
+def test_printed_times_of_scripts_that_did_something_else_are_named_in_figures():
+    printed = pd.DataFrame({"network": ["fcn5", "lstm32"], "framework": "cntk"})
+    paper = read_yaml(PAPERS / "shi2016/paper.yaml")
+    assert times.other_scripts(printed, paper, inputs())[0].endswith("else: CNTK's LSTM-32.")
+    assert not times.other_scripts(printed.head(1), paper, inputs())
+
+
 def of_machine(found, **machine):
     """What was measured, with rows as of samples, on a machine that is told."""
     columns = ["platform", "network", "seconds", "energy_joules", "steps", "started_at"]
@@ -399,7 +406,8 @@ def test_devices_in_numbers_stand_beside_the_same_of_this_machine():
         assert ours["Performance"] == "200 GFLOP/s"
         dashes = [each for row in layout.to_numpy() for each in row if each.text == tables.DASH]
         assert all(entry.footnotes for entry in dashes)
-    assert layout.loc[("Measured here", "p"), "Memory"].text == "24.0 GB"
+    memory = layout.loc[("Measured here", "p"), "Memory"]
+    assert (memory.text, memory.kind) == ("24.0 GB", "ours")
     k40 = data[data["place"] == "NVIDIA GTX 1080"].set_index("quantity")["value"]
     assert k40["Performance"] == "8873 GFLOP/s"
 

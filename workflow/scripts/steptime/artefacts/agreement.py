@@ -38,14 +38,15 @@ LINE = ["paper", "network", "framework", "device"]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    drawn, cells = [], measured_times([Grid(steps=[inputs.measured])])
+    drawn, told, cells = [], [], measured_times([Grid(steps=[inputs.measured])])
     for paper in read_papers(inputs.paths("papers")):
         theirs = their_times(paper, inputs.frameworks, inputs.networks)
         ours = our_times(paper, cells, inputs.frameworks, inputs.networks)
         names = {"paper": paper.name, "short": paper.catalogue["short"]}
         drawn.append(points(theirs, ours).assign(**names))
+        told.extend(times.other_scripts(drawn[-1], paper.catalogue, inputs))
     both = pd.concat(drawn, ignore_index=True)
-    return draw(both, inputs.frameworks, inputs.networks, inputs.measured)
+    return draw(both, inputs.frameworks, inputs.networks, inputs.measured, *told)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -252,9 +253,13 @@ def _number(value: float) -> str:
 
 
 def draw(
-    both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any], measured: Measured
+    both: pd.DataFrame,
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+    measured: Measured,
+    *told: str,
 ) -> tuple[pd.DataFrame, Figure]:
-    """The points (`points`, paper, short) and the figure; points of a network and framework are joined."""
+    """The points (`points`, paper, short) and the figure, with what is `told` of the points below it."""
     with figures.canvas(height=5.4) as (drawing, axes):
         if len(both):
             _frame(axes, both)
@@ -267,6 +272,7 @@ def draw(
             "Filled: CPU, outlined: GPU. PyTorch is taken for Torch. The paper's shortest time where several of its "
             "machines have one.",
             *_other_batches(both, catalogue),
+            *told,
         ]
         drawn = drawn if len(both) else [f"Nothing is drawn: {NOTHING}."]
         notes = [" ".join([*drawn, *facts(measured)]), raw_data(measured)]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.times import other_scripts
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
@@ -116,6 +117,7 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
             f"Outlined: {table_place} of {short}, at mini-batch {theirs['batch'].iloc[0]}, set side by side; their "
             f"{figure_place} is a picture without numbers."
         )
+        notes += other_scripts(theirs, inputs.catalogue, inputs)
     elif len(theirs):
         notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
     sizes = ", ".join(map(str, sorted({*ours["batch"]})))

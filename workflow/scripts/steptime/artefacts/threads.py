@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import curves
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.times import other_scripts
 from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures
@@ -50,6 +51,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         _axis(grid[-1], data)
         figures.title(drawing, inputs.entry["title"])
         notes = _notes(paper, data, inputs.entry)
+        notes += other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
         for measured in (steps or [trained.times])[:1]:
             notes += origin(measured) if len(measured.cells) else []
         figures.notes_below(drawing, notes, curves.keys(styles, markersize=4.5), 3)
@@ -109,8 +111,10 @@ def _axis(panels: list[Axes], data: pd.DataFrame) -> None:
 
 
 def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[str]:
+    own = [each for each in paper.catalogue["platforms"].values() if "cores" in each]
+    cores = (f"{each['cores']} of the {each['name']} ({each['machine']})" for each in own)
     notes = [
         f"Dotted: as many threads as physical cores; to the right of it there are more threads than cores. Left: "
-        f"{artefact['sources'][0]} of {paper.catalogue['short']}."
+        f"{artefact['sources'][0]} of {paper.catalogue['short']}. Cores there: {'; '.join(cores)}."
     ]
     return notes if (data["source"] == "ours").any() else [*notes, NOTHING_MEASURED]

@@ -113,6 +113,19 @@ def caveats(catalogue: dict[str, Any], frameworks: Frameworks) -> dict[tuple[str
     }
 
 
+def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) -> list[str]:
+    """A sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
+    told, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks
+    lineages = (frameworks[name].lineage for name in printed["framework"])
+    names = [
+        f"{frameworks.lineage(lineage).label}'s {inputs.networks[network]['label']}"
+        for network, lineage in dict.fromkeys(zip(printed["network"], lineages, strict=True))
+        if (network, lineage) in told
+    ]
+    what = "Printed times of scripts that trained another network or timed something else"
+    return [f"{what}: {', '.join(names)}."] if names else []
+
+
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
     frameworks, rows = inputs.frameworks, list[dict[str, Any]]()
     told = caveats(inputs.catalogue, frameworks)
