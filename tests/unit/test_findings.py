@@ -537,6 +537,16 @@ def test_a_time_of_one_version_is_never_divided_by_that_of_another(tmp_path):
     assert claim["today_most"] == 2
 
 
+def test_what_is_missing_is_named_whole_and_a_number_beside_its_bound_is_on_its_side():
+    wanted = {*product(["cntk"], ["cifar10", "mnist"], [False, True])}
+    said = findings._named(
+        wanted - {("cntk", "mnist", False)}, wanted, findings.Names(FRAMEWORKS, CATALOGUE, {})
+    )
+    assert said == "CNTK on CIFAR-10, CNTK on MNIST with more threads than cores"
+    words = findings._words(pd.Series([0.9, 1.004]), pd.Series([True, False]))
+    assert words == "0.900 to 1.004; 1 of 2 within"
+
+
 def test_a_gain_of_two_threads_tells_nothing_of_more(tmp_path):
     claim = "cpu-rnn-torch-cntk-no-threads"
     cells = [cell("cntk", "lstm32", threads, threads**-0.3) for threads in (1, 2, 4)]

@@ -20,7 +20,7 @@ from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, significant
+from steptime.render.words import beside_one, facts, plural, significant
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 # What all that was measured says, where the claim speaks of more: another framework may be the exception.
@@ -443,27 +443,29 @@ def _named(missing: Collection[Place], wanted: Collection[Place], names: Names) 
     for framework in sorted({framework for framework, *_ in missing}):
         lacking = {place[1:] for place in missing if place[0] == framework}
         label = names.frameworks.lineage(framework).label
-        if lacking != {place[1:] for place in wanted if place[0] == framework}:
-            is_above = all(above for _, above in lacking)
-            networks = sorted({network for network, above in lacking if above == is_above})
-            labels = (names.catalogue.get(name, {}).get("label", name) for name in networks)
-            label += f" on {', '.join(labels)}" + " with more threads than cores" * is_above
-        said.append(label)
+        if lacking == {place[1:] for place in wanted if place[0] == framework}:
+            said.append(label)
+            continue
+        whole = {network for network, is_above in lacking if not is_above}
+        above = {network for network, _ in lacking} - whole
+        for networks, threads in ((whole, ""), (above, " with more threads than cores")):
+            labels = [names.catalogue.get(each, {}).get("label", each) for each in sorted(networks)]
+            said += [f"{label} on {', '.join(labels)}{threads}"] if labels else []
     return ", ".join(said)
 
 
 def _words(values: pd.Series, within: pd.Series) -> str:
     """The numbers in words: one, or from the least to the most; where not all are within the bounds, how many are."""
-    low, high = _number(values.min()), _number(values.max())
     if len(values) == 1:
-        return low
+        return _number(values.iloc[0])
+    low, high = (_number(value, beside_one) for value in (values.min(), values.max()))
     text = f"{low} to {high}" if low != high else f"{low} each"
     return f"{text}; {int(within.sum())} of {len(values)} within"
 
 
-def _number(value: float) -> str:
+def _number(value: float, write: Callable[[float], str] = significant) -> str:
     whole = value == round(value)
-    return ("−" if value < 0 else "") + (f"{abs(value):,.0f}" if whole else significant(abs(value)))
+    return ("−" if value < 0 else "") + (f"{abs(value):,.0f}" if whole else write(abs(value)))
 
 
 def claim_of(row: Row) -> Entry:

@@ -66,16 +66,18 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{max(decimals, 0)}f}"
 
 
+def beside_one(value: float) -> str:
+    """A number to three digits; to five where it is nearly 1, or on which side of it: ">1"."""
+    digits = 3
+    while float(text := significant(value, digits)) == 1 and value != 1 and digits < 5:
+        digits += 1
+    is_one = float(text) == 1 and value != 1
+    return (">1" if value > 1 else "<1") if is_one else text
+
+
 def limits(low: float, high: float) -> str:
-    """The ends of an interval of a ratio, '0.982 to 1.07'; an end that is nearly 1 says on which side: '>1'."""
-    texts = []
-    for value in (low, high):
-        digits = 3
-        while float(text := significant(value, digits)) == 1 and value != 1 and digits < 5:
-            digits += 1
-        is_one = float(text) == 1 and value != 1
-        texts.append((">1" if value > 1 else "<1") if is_one else text)
-    return " to ".join(texts)
+    """The ends of an interval of a ratio, '0.982 to 1.07'."""
+    return f"{beside_one(low)} to {beside_one(high)}"
 
 
 def ranged(ratio: float, low: float, high: float) -> str:
