@@ -368,7 +368,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
     both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE)] * 2)
     for drawn_points in (both, both.iloc[:0]):
-        agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, CATALOGUE, found)
+        agreement.draw(drawn_points.assign(paper="a", short="A"), told)
 
 
 def test_printed_times_of_scripts_that_did_something_else_are_named_in_figures():

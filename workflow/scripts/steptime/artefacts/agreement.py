@@ -46,7 +46,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         drawn.append(points(theirs, ours).assign(**names))
         told.extend(times.other_scripts(drawn[-1], paper.catalogue, inputs))
     both = pd.concat(drawn, ignore_index=True)
-    return draw(both, inputs.frameworks, inputs.networks, inputs.measured, *told)
+    return draw(both, inputs, *told)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -252,14 +252,9 @@ def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def draw(
-    both: pd.DataFrame,
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    measured: Measured,
-    *told: str,
-) -> tuple[pd.DataFrame, Figure]:
+def draw(both: pd.DataFrame, inputs: Inputs, *told: str) -> tuple[pd.DataFrame, Figure]:
     """The points (`points`, paper, short) and the figure, with what is `told` of the points below it."""
+    frameworks, catalogue, measured = inputs.frameworks, inputs.networks, inputs.measured
     with figures.canvas(height=5.4) as (drawing, axes):
         if len(both):
             _frame(axes, both)

@@ -36,7 +36,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         shown = everything if with_paper else everything.iloc[: 3 * len(timed)]
         figures.batch_axis(axes, sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])}))
         if len(shown):
-            figures.time_axis(axes, shown.min() / (1.6 if with_paper else 1), shown.max())
+            figures.time_axis(axes, shown.min() / (2.4 if with_paper else 1), shown.max())
         styles = curves.styles_of(timed, frameworks)
         for name, line in timed.groupby("label", sort=False):
             line = line.sort_values("batch")

@@ -127,7 +127,7 @@ def _notes(data: pd.DataFrame, cuts: list[float]) -> list[str]:
     began, ended = data["started_at"].min(), data["ended_at"].max()
     notes = [
         "A bar lasts from the start of a run's job to the writing of its shard: import, build, warm-up and samples. "
-        f"From {began:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC."
+        f"Trainings are not drawn. From {began:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC."
     ]
     if cuts:
         notes.append(
