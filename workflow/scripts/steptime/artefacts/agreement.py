@@ -305,13 +305,15 @@ def _points(
         catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
         for (paper, network, _, _), end in ends.iterrows()
     ]
-    _labels(axes, ends[["theirs", "ours"]].to_numpy(), names)
+    _labels(axes, *(each[["theirs", "ours"]].to_numpy() for each in (ends, both)), names)
 
 
-def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
-    """Names beside their points, each at the first of the places around it where it touches no name and no point."""
-    pixels = axes.transData.transform(ends) * POINTS_PER_INCH / axes.figure.dpi
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in pixels]
+def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) -> None:
+    """Names beside their `ends`, each at the first of the places around it where it touches no name and no point."""
+    pixels, others = (
+        axes.transData.transform(each) * POINTS_PER_INCH / axes.figure.dpi for each in (ends, points)
+    )
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in others]
     for (x, y), end, name in zip(pixels, ends, names, strict=True):
         boxes = []
         width = LETTER * len(name)
