@@ -311,7 +311,8 @@ def _points(
 def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) -> None:
     """Names beside their `ends`, each at the first of the places around it where it touches no name and no point."""
     pixels, others = (
-        axes.transData.transform(each) * POINTS_PER_INCH / axes.figure.dpi for each in (ends, points)
+        axes.transData.transform(each) * POINTS_PER_INCH / axes.figure.dpi
+        for each in (ends, points)
     )
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in others]
     for (x, y), end, name in zip(pixels, ends, names, strict=True):
