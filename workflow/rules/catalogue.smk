@@ -10,7 +10,7 @@ OPENED = {"table": "html", "figure": "svg"}
 
 # The proof of every network in every environment and mode, and number of devices, that the grid has cells of, and those
 # that it asks for besides.
-PROVEN = dict.fromkeys([*(cell.proof for cell in [*STEPS.values(), *TRAININGS.values()]), *PLAN.proven])
+PROVEN = dict.fromkeys([*(cell.proof for cell in (STEPS | TRAININGS).values()), *PLAN.proven])
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The cells of artefacts that are made of timed steps.

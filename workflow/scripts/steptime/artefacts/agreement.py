@@ -305,7 +305,8 @@ def _points(
         catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
         for (paper, network, _, _), end in ends.iterrows()
     ]
-    _labels(axes, *(each[["theirs", "ours"]].to_numpy() for each in (ends, both)), names)
+    place = ["theirs", "ours"]
+    _labels(axes, ends[place].to_numpy(), both[place].to_numpy(), names)
 
 
 def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) -> None:
