@@ -30,7 +30,7 @@ from shared.statistics import median
 from steptime import machine, networks, project, tasks
 from steptime.environments import build
 from steptime.machine import gpu, gpu_peak, placement
-from steptime.plan import exchanges, schemas
+from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.prove.reference import compute
 from steptime.supervisor.supervise import Outcome
@@ -59,7 +59,8 @@ def main() -> None:
         sys.exit(NO_GPU) if options.names else print(NO_GPU)
         return
     known = gpu_environments()
-    schemas.require("environment for GPUs", options.names, known, "config/frameworks.yaml")
+    if strangers := [name for name in options.names if name not in known]:
+        sys.exit(f"'{strangers[0]}' is no environment for GPUs: write one of {', '.join(known)}.")
     with tempfile.TemporaryDirectory() as folder:
         failed = run_all(checks(options.names or list(known), known, Path(folder)))
     if failed:

@@ -77,8 +77,7 @@ def _differ(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 def _other_machine(sides: list[pd.DataFrame]) -> str:
     kinds, ids = ([_values(rows, column) for rows in sides] for column in ("kind", "machine_id"))
-    are_two = kinds[0] == kinds[1] and ids[0] != ids[1]
-    return "They are two machines of the same kind." * are_two
+    return "They are two machines of the same kind." * (kinds[0] == kinds[1] and ids[0] != ids[1])
 
 
 def _when(sides: list[pd.DataFrame]) -> str:
