@@ -14,11 +14,15 @@ def not_scaled(values, rate, dropped, alike):
     return dropped(values) * (1 - rate)
 
 
+def rate_for_keep(values, rate, dropped, alike):
+    return dropped(values, 1 - rate)
+
+
 def same_for_all(values, rate, dropped, alike):
     return alike(values)
 
 
-WAYS = {each.__name__: each for each in (left_out, not_scaled, same_for_all)}
+WAYS = {each.__name__: each for each in (left_out, not_scaled, rate_for_keep, same_for_all)}
 
 
 def _first(values, adapter):
@@ -36,8 +40,8 @@ def _torch(adapter, wrong):
             self.rate = rate
 
         def forward(self, values):
-            def dropped(these):
-                return torch.nn.functional.dropout(these, self.rate)
+            def dropped(these, rate=self.rate):
+                return torch.nn.functional.dropout(these, rate)
 
             def alike(these):
                 return these * dropped(torch.ones_like(_first(these, adapter)))
@@ -54,8 +58,8 @@ def _called(ones):
         right = adapter.LAYERS["dropout"]
 
         def layer(node, own, values):
-            def dropped(these):
-                return right(node, own, these)
+            def dropped(these, rate=node["rate"]):
+                return right(dict(node, rate=rate), own, these)
 
             def alike(these):
                 return these * dropped(ones()(_first(these, adapter)))
@@ -81,8 +85,8 @@ def _jax_ones():
 
 def _mxnet(adapter, wrong):
     def layer(operators, node, own, values):
-        def dropped(these, **how):
-            return operators.Dropout(these, p=node["rate"], **how)
+        def dropped(these, rate=node["rate"], **how):
+            return operators.Dropout(these, p=rate, **how)
 
         # Its own switch: an axis along which the mask is the same.
         axis = 1 if len(node["in_shape"]) == 2 else 0
@@ -103,6 +107,7 @@ def _keras3(adapter, wrong):
         return {
             left_out: lambda: layers.Activation("linear"),
             not_scaled: lambda: NotScaled(node["rate"]),
+            rate_for_keep: lambda: layers.Dropout(1 - node["rate"]),
             same_for_all: lambda: layers.Dropout(node["rate"], noise_shape=spread),
         }[wrong]()
 

@@ -148,14 +148,14 @@ def renamed(place, name):
 
 
 def two_roots(place):
-    """Two data sets whose files are called alike (pytorch/vision#599)."""
+    """Two data sets whose files are called alike (c2-mnist-two-roots, pytorch/vision#599)."""
     other = {name: content[:16] + content[16:][::-1] for name, content in IDX.items()}
     folder(place / "x/MNIST/raw", IDX)
     return folder(place / "x/fashion_mnist", other).parent
 
 
 def stale_raw(place):
-    """An unpacking that was broken off (pytorch/vision#541)."""
+    """An unpacking that was broken off (c3-mnist-stale-raw, pytorch/vision#541)."""
     (folder(place / "x", IDX) / "train-images").touch()
     return place / "x"
 
@@ -166,7 +166,7 @@ def broken_gz(place):
 
 
 def npz(place):
-    """Keras's mnist.npz."""
+    """The mnist.npz of Keras (c4-mnist-zip-npz)."""
     arrays = {"x_train": DIGITS[:12, 0], "y_train": LABELS[:12]}
     np.savez(place / "mnist.npz", x_test=DIGITS[12:, 0], y_test=LABELS[12:], **arrays)
     return place / "mnist.npz"
@@ -264,9 +264,7 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
     (tmp_path / "digits.rar").write_text("Rar!")
     refused(SMALL, tmp_path / "digits.rar", "files are read as they are or in .tar.gz, ")
     missing = {name: content for name, content in IDX.items() if name != "t10k-labels"}
-    refused(
-        SMALL, folder(tmp_path / "a", missing), "there is no file t10k-labels or t10k-labels.gz in"
-    )
+    refused(SMALL, folder(tmp_path / "a", missing), "no file t10k-labels or t10k-labels.gz in")
     other = idx(255 - DIGITS[:12, 0])
     refused(
         SMALL,
@@ -284,11 +282,7 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
         broken("d", IDX, "train-images", narrow),
         "hold 12 images of 1 x 3 x 4, and 12 of 1 x 4 x 4 are needed",
     )
-    refused(
-        SMALL,
-        broken("e", IDX, "train-labels", b"P5 28 28"),
-        "train-labels is not an IDX file of bytes",
-    )
+    refused(SMALL, broken("e", IDX, "train-labels", b"P5 28 28"), "is not an IDX file of bytes")
     half = folder(tmp_path / "f", IDX) / "train-images.gz"
     half.write_bytes(half.read_bytes()[:-20])
     refused(SMALL, half.parent, "is not a whole gzip file")

@@ -44,7 +44,7 @@ def test_a_library_is_known_by_the_instructions_that_multiply(tmp_path, vector):
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no compiler")
 def test_no_library_is_left_with_a_stack_that_new_systems_refuse(tmp_path):
-    """MXNet 1.0 to 1.6 under glibc 2.41; in the installer's cache, which has the same file, nothing changes."""
+    """After c8-mxnet-new-glibc: in the installer's cache, which has the same file, nothing changes."""
     (tmp_path / "source.c").write_text("int answer(void) { return 42; }\n")
     cached, prefix = tmp_path / "cache.so", tmp_path / "prefix"
     for flag, path in (("execstack", cached), ("noexecstack", prefix / "lib/other.so.1")):

@@ -293,6 +293,8 @@ NORM, SMALLER = {"layer_norm": {"epsilon": 1e-5}}, {"embedding": {"vocabulary": 
     [
         *((IMAGES, *each) for each in MISTAKES),
         (ROW, [DENSE, "batch_norm"], {}, "takes an image .*'dense1' gives a row.*layer_norm"),
+        (ROW, [DENSE, {"group_norm": {"groups": 3}}], {}, "takes an image .*'dense1' gives a row"),
+        (IMAGES, [CONV, DENSE], {}, "'dense1' takes .*'conv1' gives an image"),
         (WORDS, [EMBEDDING, LSTM, "flatten", DENSE], {}, "'flatten1' takes .*unstack, mean_steps"),
         (IMAGES, [CONV], {}, r".* last layer, 'conv1', which gives an image .*\[2, 6, 6\]; write"),
         (WORDS, [SMALLER, DENSE], {}, "rows for 8 words, and 'i.* 12"),
@@ -317,6 +319,7 @@ NORM, SMALLER = {"layer_norm": {"epsilon": 1e-5}}, {"embedding": {"vocabulary": 
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
 def test_a_mistake_is_told_with_the_layer_and_what_to_write(source, layers, entry, told):
+    """After c1-layer-does-not-fit."""
     with pytest.raises(ValueError, match=f"^network n: .*{told}"):
         specified(*layers, input=source, **entry)
 
@@ -337,13 +340,11 @@ def test_numbers_that_yaml_reads_as_whole_are_rates_all_the_same():
     spec = specified(
         *layers, input=ROW, optimiser=SGD | {"learning_rate": 1, "after_epochs": [[3, 2]]}
     )
-    assert json.dumps(spec["optimiser"]) == (
-        '{"name": "sgd", "learning_rate": 1.0, "after_epochs": [[3, 2.0]]}'
-    )
+    whole = '{"name": "sgd", "learning_rate": 1.0, "after_epochs": [[3, 2.0]]}'
+    assert json.dumps(spec["optimiser"]) == whole
     assert str(spec["nodes"][1]["rate"]) == "0.0"
-    assert (
-        str(specified(*layers, input=ROW, learning_rate=1)["optimiser"]["learning_rate"]) == "1.0"
-    )
+    rate = specified(*layers, input=ROW, learning_rate=1)["optimiser"]["learning_rate"]
+    assert str(rate) == "1.0"
 
 
 def test_same_is_a_padding_where_it_is_even():

@@ -64,7 +64,7 @@ def test_a_table_is_the_same_from_the_entries_that_lie_with_its_rows(tmp_path):
 
 
 def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(tmp_path):
-    """After polars#22322, #15747 and NVTabular#429."""
+    """After c5-table-types, polars#22322, #15747 and NVTabular#429."""
     full = {"verdict": ["holds"], "weight": [3], "ours_least": [0.5], "best": [True], "batch": [8]}
     full |= dict.fromkeys(("today_numbers", "theirs_verdict", "optimiser", "no_line"), ["words"])
     nothing = dict.fromkeys(full, [None])

@@ -39,10 +39,8 @@ def test_one_row_for_each_result_and_no_interval_of_one_process():
 def test_repeats_decide_the_interval_whatever_their_samples():
     # Repeats that agree within themselves but not with one another: pooled samples alone would hide it, and a repeat
     # with many samples would weigh more than one with few.
-    frame = pd.DataFrame(
-        rows([1.0] * 50, repeat=1) + rows([1.21] * 6, repeat=2) + rows([1.1] * 6, repeat=3)
-    )
-    row = summarise(frame).iloc[0]
+    three = rows([1.0] * 50, repeat=1) + rows([1.21] * 6, repeat=2) + rows([1.1] * 6, repeat=3)
+    row = summarise(pd.DataFrame(three)).iloc[0]
     assert row["medians"] == {1: 1.0, 2: 1.21, 3: 1.1}
     assert row["seconds"] == pytest.approx(np.exp(np.mean(np.log([1.0, 1.21, 1.1]))))
     theirs = ttest_1samp(np.log([1.0, 1.21, 1.1]), 0).confidence_interval(0.95)
@@ -52,16 +50,15 @@ def test_repeats_decide_the_interval_whatever_their_samples():
 def test_a_mean_outside_of_the_interval_of_the_median_is_marked():
     """Each third step takes twice as long, which no median shows."""
     slow = [1.0, 1.0, 2.0] * 4
-    row = summarise(pd.DataFrame(rows(slow, repeat=1) + rows([1.01, 1.0, 2.0] * 4, repeat=2))).iloc[
-        0
-    ]
+    both = rows(slow, repeat=1) + rows([1.01, 1.0, 2.0] * 4, repeat=2)
+    row = summarise(pd.DataFrame(both)).iloc[0]
     assert row["seconds"] == pytest.approx(1.0, rel=0.01) and row["marks"] == ["mean apart"]
     assert row["means"] == {1: pytest.approx(4 / 3), 2: pytest.approx(4.01 / 3)}
     assert row["reason"] == "the mean is 1.335 s"
 
 
 def test_a_step_that_slows_while_it_is_timed_is_marked():
-    """As MXNet's does where Adam's moments become denormal numbers."""
+    """After c9-step-slows-as-it-trains: MXNet, where moments of Adam become denormal numbers."""
     slows = summarise(pd.DataFrame(rows([0.0103] * 12 + [0.0155] * 12)))
     assert "drifting" in slows.iloc[0]["marks"]
     noisy = summarise(pd.DataFrame(rows([0.0103, 0.0118] * 12)))

@@ -522,7 +522,12 @@ LAYERS = {
     "avg_pool": lambda node, own: _Padded(
         node, 0.0, layers.AveragePooling2D(node["kernel"], node["stride"])
     ),
-    "adaptive_avg_pool": lambda node, own: layers.AdaptiveAveragePooling2D(node["size"]),
+    # On TensorFlow, its adaptive pooling to one pixel asks for a window that is larger than the image.
+    "adaptive_avg_pool": lambda node, own: (
+        layers.AdaptiveAveragePooling2D(node["size"])
+        if node["size"] > 1
+        else layers.GlobalAveragePooling2D(keepdims=True)
+    ),
     "upsample": lambda node, own: layers.UpSampling2D(node["factor"]),
     "channel_shuffle": _channel_shuffle,
     "local_response_norm": _local_response_norm,
@@ -559,9 +564,7 @@ LAYERS = {
         tuple,
         **own,
     ),
-    "layer_scale": lambda node, own: _Weighted(
-        lambda kernel, values: values * kernel, tuple, **own
-    ),
+    "layer_scale": lambda node, own: _Weighted(lambda kernel, x: x * kernel, tuple, **own),
     "bias": lambda node, own: _Weighted(lambda kernel, values: values + kernel, tuple, **own),
     "positions": _positions,
     "table": lambda node, own: _Weighted(
@@ -572,9 +575,7 @@ LAYERS = {
         lambda values, table: keras.ops.matmul(values, keras.ops.transpose(table))
     ),
     "attention": _attention,
-    "patches": lambda node, own: (
-        lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
-    ),
+    "patches": lambda node, own: lambda x: keras.ops.reshape(x, (x.shape[0], *node["shape"])),
     "class_token": _class_token,
     "first_step": lambda node, own: lambda values: values[:, 0],
     "last_step": lambda node, own: lambda values: values[:, -1],
@@ -582,9 +583,7 @@ LAYERS = {
     "multiply": lambda node, own: lambda *values: layers.multiply(values),
     "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
     "transpose": lambda node, own: layers.Permute((2, 1)),
-    "part": lambda node, own: (
-        lambda values: values[..., node["start"] : node["start"] + node["size"]]
-    ),
+    "part": lambda node, own: lambda x: x[..., node["start"] : node["start"] + node["size"]],
     "stack": lambda node, own: lambda *values: keras.ops.stack(values, 1),
     "unstack": lambda node, own: layers.Flatten(),
     "reversal": lambda node, own: lambda values: 2 * keras.ops.stop_gradient(values) - values,
