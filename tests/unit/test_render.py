@@ -46,6 +46,11 @@ def test_an_end_that_is_nearly_one_says_on_which_side():
     assert (words.limits(0.9, 0.9999999), words.limits(1, 1.00001)) == ("0.900 to <1", "1.00 to >1")
 
 
+def test_further_runs_say_after_how_many_an_interval_was_wide():
+    assert words.further({"looks": [2, 4], "repeats": 4}).endswith("was wide after 2")
+    assert words.further({"looks": [2, 4], "repeats": 2}) == ""
+
+
 def test_a_table_is_the_same_from_the_entries_that_lie_with_its_rows(tmp_path):
     index = pd.MultiIndex.from_tuples(
         [("a", "x"), ("a", "y"), (WORDS, "x")], names=["row", "other"]

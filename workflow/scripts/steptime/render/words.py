@@ -294,7 +294,7 @@ def further(cell: Mapping[str, Any]) -> str:
     if not interim.is_further(cell["looks"], cell["repeats"]):
         return ""
     return (
-        f"measured by {cell['repeats']} runs, since its interval was wide after {cell['styles'][0]}"
+        f"measured by {cell['repeats']} runs, since its interval was wide after {cell['looks'][0]}"
     )
 
 
