@@ -213,6 +213,10 @@ def _missed(distance):
 
 
 def _cross_entropy(outputs, labels):
+    if outputs.size < 1 << 20:
+        # What the labels alone decide of the gradient need not wait for the scores.
+        return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], 1)[:, 0]
+    # Fewer passes over many scores.
     chosen = jnp.take_along_axis(outputs, labels[:, None], 1)[:, 0]
     return jax.nn.logsumexp(outputs, 1) - chosen
 
@@ -535,9 +539,9 @@ def _positions(node, own, value):
 
 def _attention(node, own, value):
     steps, batch, features = value.shape
-    value = value.reshape(steps, batch, 3, node["heads"], -1)
+    parts = jnp.split(value.reshape(steps, batch, 3 * node["heads"], -1), 3, 2)
     # Each (batch, steps, heads, size), as JAX's own function wants them.
-    q, k, v = value.transpose(2, 1, 0, 3, 4)
+    q, k, v = (part.swapaxes(0, 1) for part in parts)
     found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
     return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
 
