@@ -347,6 +347,18 @@ def _bare(kind):
 _Linear, _Conv2d, _Embedding = _bare(nn.Linear), _bare(nn.Conv2d), _bare(nn.Embedding)
 
 
+class _Dense(_Linear):
+    """A dense layer. Of a sequence that was turned around, a product from the left: nothing is copied."""
+
+    def forward(self, values):
+        before = values.transpose(0, -1)
+        if values.is_contiguous() or not before.is_contiguous():
+            return super().forward(values)
+        found = self.weight.mm(before.flatten(1))
+        found = found if self.bias is None else found.add_(self.bias[:, None])
+        return found.view(-1, *before.shape[1:]).transpose(0, -1)
+
+
 class _Pointwise(_Conv2d):
     """A convolution of 1x1 as a product over the channels, where these lie last in memory."""
 
@@ -549,7 +561,7 @@ def _window(node):
 
 
 LAYERS = {
-    "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
+    "dense": lambda node, _: _Dense(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _Conv2d(
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
         bias=node["bias"],
