@@ -60,19 +60,19 @@ def columns(
     """
     rows = data.to_dict("records")
     made_of_rows = any(callable(column.heading) for column in shown)
-    found: dict[Any, dict[Heading, Entry]] = {}
+    lines: dict[Any, dict[Heading, Entry]] = {}
     for at, row in enumerate(rows):
         name = tuple(row[each] if isinstance(each, str) else each(row) for each in index.values())
-        line = found.setdefault((name if made_of_rows else at, name), {})
+        line = lines.setdefault((name if made_of_rows else at, name), {})
         line |= {heading_of(column, row): column.entry(row) for column in shown}
     if order:
         rows = data.sort_values(list(order), kind="stable").to_dict("records")
         headings = [heading_of(column, row) for column in shown for row in rows]
     else:
         headings = [heading_of(column, row) for row in rows for column in shown]
-    names = [name for _, name in found]
+    names = [name for _, name in lines]
     fixed = [column.heading for column in shown if not callable(column.heading)]
-    return laid_out(zip(names, found.values(), strict=True), list(index), headings or fixed)
+    return laid_out(zip(names, lines.values(), strict=True), list(index), headings or fixed)
 
 
 def heading_of(column: Column, row: Row) -> Heading:

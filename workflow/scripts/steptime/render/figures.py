@@ -47,10 +47,10 @@ def panels(
     """A figure of so many panels of equal height, `more` inches besides; `shared` as `canvas` takes it."""
     rows = max(1, math.ceil(count / columns))
     with canvas(rows, columns, more + inches * rows, squeeze=False, **shared) as (drawing, grid):
-        found = list(grid.flat)
-        for panel in found[max(count, 1) :]:
+        panel_list = list(grid.flat)
+        for panel in panel_list[max(count, 1) :]:
             panel.set_visible(False)
-        yield drawing, found[: max(count, 1)]
+        yield drawing, panel_list[: max(count, 1)]
 
 
 def say(

@@ -249,13 +249,13 @@ def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> st
 
 def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None]]:
     """By key and level: the level, the heading, over how many keys it goes; None where one before goes on."""
-    found: list[Any] = [[(level, text, 1) for level, text in enumerate(key)] for key in keys]
+    spans: list[Any] = [[(level, text, 1) for level, text in enumerate(key)] for key in keys]
     for at in range(len(keys) - 1, 0, -1):
         for level in range(len(keys[at]) - 1):
             if keys[at][: level + 1] == keys[at - 1][: level + 1]:
-                _, text, span = found[at][level]
-                found[at - 1][level], found[at][level] = (level, text, span + 1), None
-    return found
+                _, text, span = spans[at][level]
+                spans[at - 1][level], spans[at][level] = (level, text, span + 1), None
+    return spans
 
 
 def latex(layout: pd.DataFrame, page: Page) -> str:

@@ -247,8 +247,8 @@ def facts(measured: Measured) -> list[str]:
         for text, own in prepared.items()
     ]
     settings = {name: known.get("settings", {}) for name, known in measured.software.items()}
-    told = [name for name, known in settings.items() if any(map(was_told, known.values()))]
-    lines += [f"{', '.join(told)}: {MARK_WORDS['told of AVX2']}."] if told else []
+    names = [name for name, known in settings.items() if any(map(was_told, known.values()))]
+    lines += [f"{', '.join(names)}: {MARK_WORDS['told of AVX2']}."] if names else []
     if measured.timed_region:
         lines.append(f"Timed: {measured.timed_region}.")
     if measured.dates:
