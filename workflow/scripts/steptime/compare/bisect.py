@@ -53,9 +53,9 @@ def within(known: list[str], first: str, last: str) -> list[str]:
         [at for at, version in enumerate(ordered) if f"{version}.".startswith(f"{end}.")]
         for end in (first, last)
     ]
-    for asked, found in zip((first, last), ends, strict=True):
-        if not found:
-            raise CompareError(f"There is no release {asked}: {meant(asked, ordered)}")
+    for value, verdict in zip((first, last), ends, strict=True):
+        if not verdict:
+            raise CompareError(f"There is no release {value}: {meant(value, ordered)}")
     start, end = ends[0][0], ends[1][-1]
     if start >= end:
         raise CompareError(f"{first} is not older than {last}: name the older release first.")
@@ -107,14 +107,14 @@ class Search:
                 low = middle
         side = SLOWER if whole.log > 0 else FASTER
         time = "time" if of == results.OF[0] else "mean time"
-        told = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
+        change = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
         if high < len(self.known) - 1:
-            told += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
+            change += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])
         between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
         for why, releases in (("no time", between), ("undecided, by the estimate", guessed)):
-            told += f"; {why}: {', '.join(releases)}" if releases else ""
-        print(f"{network} became {side} between {' and '.join(ends)} ({told}).")
+            change += f"; {why}: {', '.join(releases)}" if releases else ""
+        print(f"{network} became {side} between {' and '.join(ends)} ({change}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
@@ -125,12 +125,12 @@ class Search:
         half = whole._replace(log=whole.log / 2, error=whole.error / 2)
         older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))
         sides = (older, newer) if whole.log > 0 else (newer, older)
-        asked = max(1, math.ceil(math.log2(len(self.known) - 1)))
+        watches = max(1, math.ceil(math.log2(len(self.known) - 1)))
         meaning = (
             f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
-            f"the search's up to {asked} answers is wrong is at most 5 % for all looks together."
+            f"the search's up to {watches} answers is wrong is at most 5 % for all looks together."
         )
-        return newer, interim.Against(half, *sides, asked, meaning, (of,))
+        return newer, interim.Against(half, *sides, watches, meaning, (of,))
 
     def _held(
         self, release: str, margin: float, against: interim.Against = interim.ONE
@@ -141,9 +141,9 @@ class Search:
         watch = Watch(self.folder, self.base, candidate, options, against)
         watch.measure()
         watch.tell()
-        found: Any = watch.table().iloc[0]
-        held = dict(zip(results.OF, found[results.KNOWN], strict=True))
-        return (held if all(held.values()) else None), found["verdict"]
+        row: Any = watch.table().iloc[0]
+        held = dict(zip(results.OF, row[results.KNOWN], strict=True))
+        return (held if all(held.values()) else None), row["verdict"]
 
 
 if __name__ == "__main__":

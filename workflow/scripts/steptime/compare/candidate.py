@@ -75,10 +75,10 @@ class Folder:
         if not VERSION.fullmatch(candidate):
             if not (self.root / "results").exists():
                 shutil.rmtree(self.root)
-            ways = f"write a version of {framework}, the path of a wheel (.whl) or of a file of pins (.yaml)"
+            advice = f"write a version of {framework}, the path of a wheel (.whl) or of a file of pins (.yaml)"
             near = meant(candidate, sum((each["environments"] for each in frameworks.values()), []))
             also = f"; {near}" if near.startswith("did") else "."
-            raise CompareError(f"'{candidate}' is no version, and no file: {ways}{also}")
+            raise CompareError(f"'{candidate}' is no version, and no file: {advice}{also}")
         like = self.like(base, candidate)
         content = _content(self, like)
         package = _package(content, framework, like)
@@ -100,7 +100,7 @@ class Folder:
 
         def distance(name: str) -> tuple[list[int], bool]:
             pairs = zip(order(name.partition("-")[2]), order(version), strict=False)
-            apart = [own - asked for own, asked in pairs]
+            apart = [own - wanted for own, wanted in pairs]
             return [abs(each) for each in apart], apart > [0] * len(apart)
 
         return min(having, key=distance)
@@ -255,16 +255,16 @@ def _package(content: Any, framework: str, base: str) -> str:
     version = base.partition("-")[2]
     if framework in packages:
         return framework
-    found = [name for name, pinned in packages.items() if pinned.startswith(version)]
+    names = [name for name, pinned in packages.items() if pinned.startswith(version)]
     # A package of another name may have the same version by chance.
-    found = [name for name in found if pins.is_of(framework, name)] or found
+    names = [name for name in names if pins.is_of(framework, name)] or names
     # tensorflow-estimator has TensorFlow's versions too.
-    found = [name for name in found if name == f"{framework}-cpu"] or found
-    if len(found) != 1:
+    names = [name for name in names if name == f"{framework}-cpu"] or names
+    if len(names) != 1:
         raise CompareError(
             f"envs/{base}.yaml does not say which package {framework} is: write a file of pins of the candidate."
         )
-    return found[0]
+    return names[0]
 
 
 def _plain(name: str) -> str:
@@ -290,10 +290,10 @@ def releases(package: str, python: str) -> list[str]:
     """The releases of a package that the index has wheels of for this Python. Raises CompareError."""
     asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
     done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
-    found = FOUND.search(done.stdout)
-    if done.returncode or found is None:
+    listed = FOUND.search(done.stdout)
+    if done.returncode or listed is None:
         raise CompareError(
             f"The index does not tell the releases of {package}: name them, --releases 2.1.0 2.2.0."
         )
     # A build of one's own, as 2.13.0+cpu in a folder of wheels, is no other release.
-    return [version for version in found[1].split(", ") if "+" not in version]
+    return [version for version in listed[1].split(", ") if "+" not in version]

@@ -35,18 +35,18 @@ def refuse(one: Side, other: Side, pairs: Pairs) -> None:
                 )
 
 
-def told(one: Side, other: Side, pairs: Pairs) -> list[str]:
+def differences(one: Side, other: Side, pairs: Pairs) -> list[str]:
     """What differs, one sentence each, the most important first; [] where nothing does."""
     sides = _processes(one, other, pairs)
-    found = [_differ(sides, "kind", "Machines differ"), _other_machine(sides)]
-    found += [] if in_turn(one, other, pairs) else [_when(sides)]
+    texts = [_differ(sides, "kind", "Machines differ"), _other_machine(sides)]
+    texts += [] if in_turn(one, other, pairs) else [_when(sides)]
     if not {"environment", "mode"} & {*one.chosen, *other.chosen}:
-        found.append(_differ(sides, "framework_version", "Versions differ"))
-        found.append(_changed(sides, "environment_digest", "The pins of an environment"))
-        found.append(_changed(sides, "worker_digest", "The code that is timed (adapter or loop)"))
-    found.append(_changed(sides, "network_digest", "The entry of a network"))
-    found.append(_changed(sides, "sampling_digest", "How long a process samples"))
-    return [sentence for sentence in [*found, _variables(sides)] if sentence]
+        texts.append(_differ(sides, "framework_version", "Versions differ"))
+        texts.append(_changed(sides, "environment_digest", "The pins of an environment"))
+        texts.append(_changed(sides, "worker_digest", "The code that is timed (adapter or loop)"))
+    texts.append(_changed(sides, "network_digest", "The entry of a network"))
+    texts.append(_changed(sides, "sampling_digest", "How long a process samples"))
+    return [sentence for sentence in [*texts, _variables(sides)] if sentence]
 
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:

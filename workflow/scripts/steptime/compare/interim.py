@@ -61,12 +61,12 @@ def decided(
 ) -> dict[Any, str]:
     """The verdicts that an analysis reaches, of so many `cells`: equal in medians and means, else by the clearest."""
     allowed = ERROR * CHANCES[pairs] / cells / against.watches
-    found = {}
+    verdicts = {}
     for cell, own in ratios.items():
         apart = [intervals.difference(ratio, against.ratio) for ratio in own]
         ratio, chance = clearest(apart)
         if max(chance_of_more(each, margin) for each in apart) <= allowed:
-            found[cell] = EQUAL
+            verdicts[cell] = EQUAL
         elif chance <= allowed:
-            found[cell] = against.above if ratio.log > 0 else against.below
-    return found
+            verdicts[cell] = against.above if ratio.log > 0 else against.below
+    return verdicts

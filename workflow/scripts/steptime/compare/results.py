@@ -21,7 +21,7 @@ import pandas as pd
 
 from steptime import project, run
 from steptime.compare import caveats, words
-from steptime.compare.sides import CompareError, Side, beside, opened
+from steptime.compare.sides import CompareError, Side, opened, pairs_of
 from steptime.plain import file_name
 from steptime.plan import configuration
 from steptime.plan.cell import PLACE
@@ -53,8 +53,8 @@ def main() -> None:
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
     options = parser.parse_args()
     with complaints(options.platforms):
-        found = compare(options)
-    sys.exit(NO_SLOWDOWN if options.answer else found)
+        status = compare(options)
+    sys.exit(NO_SLOWDOWN if options.answer else status)
 
 
 @contextmanager
@@ -75,21 +75,21 @@ def compare(options: argparse.Namespace) -> int:
         raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
     prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
     with opened(options.one, options.other, Path("results")) as (one, other):
-        pairs = beside(one, other)
+        pairs = pairs_of(one, other)
         caveats.refuse(one, other, pairs)
         data = table(one, other, pairs, options.margin)
-        told, in_turn = caveats.told(one, other, pairs), caveats.in_turn(one, other, pairs)
+        notes, in_turn = caveats.differences(one, other, pairs), caveats.in_turn(one, other, pairs)
     answer = words.answer(one.name, other.name, data, options.margin, in_turn)
-    page = words.page(answer, one.name, other.name, told, options.margin)
-    return shown(prefix, one.name, other.name, data, told, page)
+    page = words.page(answer, one.name, other.name, notes, options.margin)
+    return shown(prefix, one.name, other.name, data, notes, page)
 
 
 def shown(
-    prefix: Path, one: str, other: str, data: pd.DataFrame, told: list[str], page: tables.Page
+    prefix: Path, one: str, other: str, data: pd.DataFrame, notes: list[str], page: tables.Page
 ) -> int:
     """Writes the page of a comparison, prints its answer and returns the exit status."""
     tables.write(prefix, data.drop(columns=KNOWN), words.layout(data, one, other), page)
-    print(words.terminal(page.title, told, data, one, other))
+    print(words.terminal(page.title, notes, data, one, other))
     print(
         f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html, {prefix}.parquet"
     )
@@ -98,9 +98,9 @@ def shown(
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
     """A row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or None."""
-    found = zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)
+    known_of = zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)
     rows = []
-    for (at, label), known_ratios in zip(pairs, found, strict=True):
+    for (at, label), known_ratios in zip(pairs, known_of, strict=True):
         base, new = one.results.cells.loc[at], other.results.cells.loc[label]
         row: dict[str, Any] = {column: base[column] for column in COLUMNS}
         for side, cell in (("one", base), ("other", new)):
@@ -117,19 +117,19 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         row["verdict"] = words.lost(row["one_status"], row["other_status"])
         rows.append(row)
     data = pd.DataFrame(rows)
-    said = [
+    by_run = [
         _by_run(one, at, label) if one.results is other.results else None for at, label in pairs
     ]
     # What the table of times says is paid for there; the rest is paid for together.
-    is_said = np.array([word is not None for word in said])
-    for group in (is_said, ~is_said):
+    is_by_run = np.array([word is not None for word in by_run])
+    for group in (is_by_run, ~is_by_run):
         chosen = data["known"].notna() & group
         data.loc[chosen, "verdict"] = verdicts(data.loc[chosen, KNOWN].values.tolist(), margin)
-    told = [
-        word if word is not None and found not in ("", EQUAL, *words.SAID) else found
-        for word, found in zip(said, data["verdict"], strict=True)
+    settled = [
+        word if word is not None and tested not in ("", EQUAL, *words.WORDS) else tested
+        for word, tested in zip(by_run, data["verdict"], strict=True)
     ]
-    return data.assign(verdict=told)
+    return data.assign(verdict=settled)
 
 
 def _by_run(side: Side, at: Any, label: Any) -> str | None:
@@ -161,24 +161,24 @@ def status(data: pd.DataFrame) -> int:
 
 def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> list[Ratio | None]:
     """Ratios other / one of the values `of`: trial by trial within a run and place, else of independent processes."""
-    is_said = of == OF[0]
+    is_of_run = of == OF[0]
     if one.results is other.results and "platform" not in {*one.chosen, *other.chosen}:
         cells = one.results.cells
-        spreads = one.results.statistics.ratios if is_said else ratios.spreads_of(cells, of)
+        spreads = one.results.statistics.ratios if is_of_run else ratios.spreads_of(cells, of)
         of_cells = ratios.of_pairs(cells, spreads, of)
         return [of_cells.get((label, at)) for at, label in pairs]
     of_sides = [
-        each.statistics.times if is_said else spreads_of_times(each.cells, of)
+        each.statistics.times if is_of_run else spreads_of_times(each.cells, of)
         for each in (one.results, other.results)
     ]
-    found: list[Ratio | None] = []
+    differences: list[Ratio | None] = []
     for labels in pairs:
         base, new = (
             ratios.mean_of_result(side.results.cells.loc[at], of_side, of)
             for side, at, of_side in zip((one, other), labels, of_sides, strict=True)
         )
-        found.append(intervals.difference(new, base) if base and new else None)
-    return found
+        differences.append(intervals.difference(new, base) if base and new else None)
+    return differences
 
 
 if __name__ == "__main__":

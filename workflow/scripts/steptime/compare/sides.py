@@ -23,9 +23,9 @@ from steptime.reading import InputError, read_yaml
 from steptime.statistics.words import Statistics, estimate, key
 
 # What is noted of each process, to tell what else differs than what is compared.
-TOLD = [*IDENTITY, "repeat", "status", "framework_version", "environment_digest", "network_digest"]
-TOLD += ["worker_digest", "sampling_digest", "machine_id", "timed_region", "parameters"]
-TOLD += ["flops_per_step", "started_at", "ended_at"]
+NOTED = [*IDENTITY, "repeat", "status", "framework_version", "environment_digest", "network_digest"]
+NOTED += ["worker_digest", "sampling_digest", "machine_id", "timed_region", "parameters"]
+NOTED += ["flops_per_step", "started_at", "ended_at"]
 
 
 class CompareError(InputError):
@@ -36,7 +36,7 @@ class CompareError(InputError):
 class Results:
     """What a results folder holds of timed steps.
 
-    `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: the columns TOLD, `cell` (its
+    `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: NOTED, `cell` (its
     label in `cells`), `kind` (of its machine, in words) and `variables` (of its environment, as JSON). `statistics` is
     what the run says of most of them together (`merge.statistics`), or where it has not said it, what they say.
     """
@@ -138,9 +138,9 @@ def read(folder: Path, name: str) -> Results:
         rows.append(row)
         samples.append(table["seconds"].to_pylist())
         planned = planned or footer.get("looks", [])
-        told = {column: row[column] for column in TOLD}
+        facts = {column: row[column] for column in NOTED}
         variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
-        processes.append(told | {"kind": kind, "variables": variables})
+        processes.append(facts | {"kind": kind, "variables": variables})
         logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
     refuse_several(machines)
     rows = judged.by_gradients(rows)
@@ -158,9 +158,9 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
     keys = {key(cell) for cell in cells.to_dict("records")}
     files = sorted(folder.glob("statistics/*.json"))
     trusted.regular(files)
-    told = [Statistics.from_json(trusted.record(file)) for file in files]
-    said = [each for each in told if keys & each.words.keys()]
-    return max(said, key=lambda each: len(keys & each.words.keys()), default=estimate(cells))
+    statistics = [Statistics.from_json(trusted.record(file)) for file in files]
+    known_here = [each for each in statistics if keys & each.words.keys()]
+    return max(known_here, key=lambda each: len(keys & each.words.keys()), default=estimate(cells))
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
     return {"status": "not_equivalent", "reason": str(refusing[0].get("reason", ""))}
 
 
-def beside(one: Side, other: Side) -> list[tuple[Any, Any]]:
+def pairs_of(one: Side, other: Side) -> list[tuple[Any, Any]]:
     """The labels of cells of `one` and `other` that differ in what is compared alone, in the order of networks.
 
     Raises CompareError where there are none, and where a side has several for the same place.

@@ -18,7 +18,7 @@ import pandas as pd
 
 from steptime.compare import caveats, interim, results, words
 from steptime.compare.candidate import Folder, environment_of
-from steptime.compare.sides import CompareError, Side, beside, read
+from steptime.compare.sides import CompareError, Side, pairs_of, read
 from steptime.plain import file_name
 from steptime.plan.cell import Cell, shard_path
 from steptime.statistics import intervals
@@ -121,7 +121,7 @@ class Watch:
         """Decides that a cell is lost that has no time on a side."""
         base, other = self._sides()
         cells = base.results.cells
-        for at, label in beside(base, other):
+        for at, label in pairs_of(base, other):
             statuses = cells.loc[[at, label], "status"]
             if set(statuses) != {"ok"}:
                 self.verdicts.setdefault(_place(cells.loc[at]), words.lost(*statuses))
@@ -130,22 +130,22 @@ class Watch:
         """Decides what can be decided after so many pairs."""
         self._decide_lost()
         base, other = self._sides()
-        found = beside(base, other)
-        ratios = [self._ratios(base.results.cells, found, pairs, of) for of in self.against.of]
+        cell_pairs = pairs_of(base, other)
+        ratios = [self._ratios(base.results.cells, cell_pairs, pairs, of) for of in self.against.of]
         undecided = {
             place: [each[place] for each in ratios]
             for place in ratios[0]
             if place not in self.verdicts
         }
-        margin, cells = self.options.margin, len(found)
+        margin, cells = self.options.margin, len(cell_pairs)
         self.verdicts |= interim.decided(undecided, margin, pairs, cells, self.against)
 
     def _ratios(
-        self, cells: pd.DataFrame, found: list[tuple[Any, Any]], pairs: int, of: str
+        self, cells: pd.DataFrame, cell_pairs: list[tuple[Any, Any]], pairs: int, of: str
     ) -> dict[Place, Ratio]:
         """The ratio of each cell that has a time on both sides, of its processes' values `of` so many pairs."""
         logs, kinds = {}, {}
-        for at, label in found:
+        for at, label in cell_pairs:
             place = _place(cells.loc[at])
             if set(cells.loc[[at, label], "status"]) == {"ok"}:
                 # What an earlier watch has measured beyond these pairs is not used yet.
@@ -173,28 +173,28 @@ class Watch:
     def table(self) -> pd.DataFrame:
         """The rows of `results.table`, with the verdicts so far."""
         base, other = self._sides()
-        found = beside(base, other)
-        data = results.table(base, other, found, self.options.margin)
-        places = [_place(base.results.cells.loc[at]) for at, _ in found]
+        cell_pairs = pairs_of(base, other)
+        data = results.table(base, other, cell_pairs, self.options.margin)
+        places = [_place(base.results.cells.loc[at]) for at, _ in cell_pairs]
         data["verdict"] = [self.verdicts.get(place, UNDECIDED) for place in places]
         return data
 
     def tell(self) -> int:
         """Writes the comparison, prints its answer and returns the exit status."""
         base, other = self._sides()
-        data, found = self.table(), beside(base, other)
+        data, cell_pairs = self.table(), pairs_of(base, other)
         answer = words.answer(base.name, other.name, data, self.options.margin)
-        told = caveats.told(base, other, found)
+        notes = caveats.differences(base, other, cell_pairs)
         if differing := self.folder.differing(self.base, self.candidate):
             more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
-            told.append(f"Pins differ: {', '.join(differing[:NAMED])}{more}.")
-        page = words.page(answer, base.name, other.name, told, self.options.margin)
+            notes.append(f"Pins differ: {', '.join(differing[:NAMED])}{more}.")
+        page = words.page(answer, base.name, other.name, notes, self.options.margin)
         page.notes[-1] = (
             f"Tested after {', '.join(map(str, interim.CHANCES))} pairs of processes, of which {self.pairs} were the "
             f"last. {self.against.meaning}"
         )
         prefix = self.folder.root / "results/compare" / f"{self.base}_{self.candidate}"
-        return results.shown(prefix, base.name, other.name, data, told, page)
+        return results.shown(prefix, base.name, other.name, data, notes, page)
 
 
 def _place(cell: Any) -> Place:

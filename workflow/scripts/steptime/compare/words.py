@@ -13,7 +13,7 @@ from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_
 # One side has a time, the other none.
 LOST, GAINED = "lost", "gained"
 # Axes that a line names where cells of a comparison differ in them.
-FURTHER = {
+VARYING = {
     "one_environment": "Environment",
     "one_mode": "Mode",
     "one_platform": "Platform",
@@ -21,7 +21,7 @@ FURTHER = {
     "devices": "Devices",
     "precision": "Precision",
 }
-SAID = {LOST: "without a time now", GAINED: "with a time only now"}
+WORDS = {LOST: "without a time now", GAINED: "with a time only now"}
 NO_INTERVAL = "fewer than two processes of both, so nothing is known of how much they differ: set `repeats` in the grid"
 
 
@@ -37,9 +37,9 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
     known = [ratio for ratio in data["known"] if ratio is not None]
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
-    names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, UNDECIDED: UNDECIDED} | SAID
+    names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, UNDECIDED: UNDECIDED} | WORDS
     names |= {verdict: verdict for verdict in counts.index if verdict not in names}
-    parts = [f"{counts[verdict]} {said}" for verdict, said in names.items() if verdict in counts]
+    parts = [f"{counts[verdict]} {word}" for verdict, word in names.items() if verdict in counts]
     runs = "" if in_turn else " of two runs"
     of_cells = f"geometric mean of {plural(len(known), 'result')}{runs}; {', '.join(parts)}"
     if not known:
@@ -66,9 +66,9 @@ def times(ratio: float, low: float, high: float) -> str:
     return f"{ratio:.{decimals}f} ± {half:.{decimals}f}"
 
 
-def page(answer: str, one: str, other: str, told: list[str], margin: float) -> Page:
+def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -> Page:
     """What is around the table."""
-    facts = ["Not the same on both sides:", *told] if told else []
+    facts = ["Not the same on both sides:", *caveats] if caveats else []
     notes = [
         f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its 95 % interval "
         "comes from all results at as many threads. The ratio of means is shown where it is outside of that interval.",
@@ -90,17 +90,17 @@ def layout(data: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     ]
     index: dict[str, Any] = {"Network": lambda row: row["variant"] or row["network"]}
     index |= {"Mini-batch": "batch", "Threads": "threads"}
-    index |= {heading: name for name, heading in FURTHER.items() if data[name].nunique() > 1}
+    index |= {heading: name for name, heading in VARYING.items() if data[name].nunique() > 1}
     return columns(data, shown, index)
 
 
 def _verdict(row: Row) -> Entry:
-    said = SAID.get(row["verdict"], row["verdict"]) or DASH
-    return Entry(said, best=row["verdict"] == SLOWER, kind="words")
+    word = WORDS.get(row["verdict"], row["verdict"]) or DASH
+    return Entry(word, best=row["verdict"] == SLOWER, kind="words")
 
 
-def _further(row: dict[str, str], data: pd.DataFrame) -> list[str]:
-    return [str(row[name]) for name in FURTHER if data[name].nunique() > 1]
+def _varying(row: dict[str, str], data: pd.DataFrame) -> list[str]:
+    return [str(row[name]) for name in VARYING if data[name].nunique() > 1]
 
 
 def _time(row: dict, side: str) -> Entry:
@@ -124,20 +124,20 @@ def _ratio(row: dict) -> Entry:
     return Entry(text, kind="ratio")
 
 
-def terminal(answer: str, told: list[str], data: pd.DataFrame, one: str, other: str) -> str:
+def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
     """The answer, what differs besides, and a line for each cell."""
     lines = [
         answer,
-        *(["", "Not the same on both sides:", *[f"  {each}" for each in told]] if told else []),
+        *(["", "Not the same on both sides:", *[f"  {each}" for each in notes]] if notes else []),
         "",
     ]
-    width = 54 if _further(FURTHER, data) else 34
+    width = 54 if _varying(VARYING, data) else 34
     for row in data.to_dict("records"):
         where = [row["variant"] or row["network"], f"batch {row['batch']}"]
-        where += [plural(row["threads"], "thread"), *_further(row, data)]
-        found = f"{row['one_marks']}, {row['other_marks']}".split(", ")
-        marks = ", ".join(dict.fromkeys(filter(None, found)))
-        verdict = SAID.get(row["verdict"], row["verdict"]) or "no time on either side"
+        where += [plural(row["threads"], "thread"), *_varying(row, data)]
+        marks_of_both = f"{row['one_marks']}, {row['other_marks']}".split(", ")
+        marks = ", ".join(dict.fromkeys(filter(None, marks_of_both)))
+        verdict = WORDS.get(row["verdict"], row["verdict"]) or "no time on either side"
         lines.append(
             f"  {', '.join(where):{width}} {_ratio(row).text:24} {verdict}{f'   [{marks}]' if marks else ''}"
         )
