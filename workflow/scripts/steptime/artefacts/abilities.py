@@ -63,7 +63,7 @@ def read(inputs: Inputs) -> pd.DataFrame:
     for (environment, framework), cells in environments:
         software = measured.software.get(environment, {})
         own = [proof for proof in inputs.proofs if proof["environment"] == environment]
-        together = [proof for proof in own if proof.get("devices", 1) > 1]
+        several = [proof for proof in own if proof.get("devices", 1) > 1]
         passed = {proof["network"] for proof in own if proof["status"] == "ok"}
         timed = cells[cells["status"] == "ok"]
         rows[environment] = {
@@ -72,8 +72,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
             **_of_package(by_name.get(environment, {})),
             **_of_cells(timed, why(cells.iloc[0])),
             **_of_build(timed, software),
-            "devices_together": _together(timed, together),
-            "servers": _servers(together),
+            "devices_together": _several(timed, several),
+            "servers": _servers(several),
             "networks": _networks(passed, inputs.networks),
             "data": _data(len(timed), environment, inputs.trained),
         }
@@ -98,7 +98,7 @@ def _of_package(package: dict[str, Any]) -> dict[str, Ability]:
 
 def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
     kinds, on_cpu = sorted(timed["device"].unique()), timed[timed["device"] == "cpu"]
-    found = {
+    abilities = {
         "devices": _or_none(", ".join(kinds).upper(), why_none),
         "cpu": _timed(on_cpu) if len(on_cpu) else _none(why_none),
         "threads": _none("no result with more than one thread was timed"),
@@ -109,11 +109,11 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         busy = most["effective_threads"].median()
         text = f"{significant(busy)} of {most['threads'].iloc[0]} busy"
         note = "CPU seconds for each second, median of results"
-        found["threads"] = Ability(text if busy > BUSY else f"no: {text}", note)
-    return found
+        abilities["threads"] = Ability(text if busy > BUSY else f"no: {text}", note)
+    return abilities
 
 
-def _together(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
+def _several(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
     """On how many devices at once it trains: as timed, or as proofs of several devices say."""
     several = timed[timed["devices"] > 1]
     if len(several):
@@ -142,8 +142,8 @@ def _servers(proofs: list[dict[str, Any]]) -> Ability:
     right = [proof for proof in proofs if proof["status"] == "ok"]
     if right:
         most = max(proof["devices"] for proof in right)
-        ways = " and ".join(sorted({proof["exchange"] for proof in right}))
-        return Ability(f"{plural(most, 'rank')}, {ways}", SERVERS)
+        exchanges = " and ".join(sorted({proof["exchange"] for proof in right}))
+        return Ability(f"{plural(most, 'rank')}, {exchanges}", SERVERS)
     return _none(why(proofs[0]) if proofs else NO_SERVERS)
 
 
@@ -199,14 +199,14 @@ def _our_rows(inputs: Inputs) -> list[dict[str, Any]]:
     return [
         {
             "source": OURS,
-            "lineage": frameworks[found["framework"]].lineage,
-            "framework": found["framework"],
-            "label": f"{frameworks[found['framework']].label} {found['version']}".strip(),
+            "lineage": frameworks[abilities["framework"]].lineage,
+            "framework": abilities["framework"],
+            "label": f"{frameworks[abilities['framework']].label} {abilities['version']}".strip(),
             "environment": environment,
             "property": name,
-            "value": found[key].text,
-            "note": found[key].note,
+            "value": abilities[key].text,
+            "note": abilities[key].note,
         }
-        for environment, found in read(inputs).to_dict("index").items()
+        for environment, abilities in read(inputs).to_dict("index").items()
         for name, key in inputs.entry["here"].items()
     ]

@@ -6,12 +6,12 @@ from typing import Any
 import pandas as pd
 
 from shared.statistics import median
-from steptime.artefacts.common import place_of
+from steptime.artefacts.common import place_of, ratio_of
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.seeds import by_cell, describe, gibibytes
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import ranged, significant, why
+from steptime.render.words import significant, why
 from steptime.statistics import intervals
 
 # Of what stands above, and of what is below it.
@@ -31,10 +31,6 @@ def _sides(heading: str, name: str, text: Callable[[float], str] = significant) 
     ]
 
 
-def _ratio(row: Row) -> str | None:
-    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
-
-
 def _trained(row: Row) -> bool:
     return isinstance(row["network_label"], str)
 
@@ -43,7 +39,7 @@ SHOWN = [
     *_sides("Seconds of an epoch", "seconds"),
     Column(
         ("Seconds of an epoch", "ratio"),
-        _ratio,
+        ratio_of,
         why_not=lambda row: row["reason"],
         remarks=lambda row: ["fewer than two seeds of both, so no interval"] * pd.isna(row["low"]),
     ),
@@ -75,7 +71,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     for above, below in inputs.entry["pairs"].items():
         upper, lower = cells.get(above, {}), cells.get(below, {})
         both = [place for place in upper if place in lower]
-        rows += [dict(zip(PLACE, at, strict=True)) | _beside(upper[at], lower[at]) for at in both]
+        rows += [dict(zip(PLACE, at, strict=True)) | _compared(upper[at], lower[at]) for at in both]
         if not both:
             reason = f"this grid does not train a network both with {above} and with {below}"
             rows.append({"above_runner": above, "below_runner": below, "reason": reason})
@@ -96,7 +92,7 @@ def _measured(
     """What one cell took, by seed and of all of them; a reason where no seed has an epoch."""
     failed = runs[runs["epochs"] == 0]
     seconds = epochs.groupby("repeat")["seconds"].median().to_dict()
-    found = {
+    cell = {
         "runner": name,
         "label": row["environment_label"],
         "network_label": row["label"],
@@ -104,21 +100,21 @@ def _measured(
         "reason": "" if seconds else why(failed.iloc[0]),
     }
     if seconds:
-        found |= {
+        cell |= {
             "seconds": median(list(seconds.values())),
             "cpus": runs["effective_threads"].median(),
             "peak_memory_bytes": runs["peak_memory_bytes"].max(),
         }
-    return found
+    return cell
 
 
-def _beside(above: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
+def _compared(above: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
     row = {"network_label": above["network_label"], "reason": above["reason"] or below["reason"]}
     for side, cell in (("above", above), ("below", below)):
         row |= {f"{side}_{name}": cell.get(name) for name in MEASURED}
     if not row["reason"]:
-        found = intervals.of_ratio(above["by_seed"], below["by_seed"])
+        estimate = intervals.of_ratio(above["by_seed"], below["by_seed"])
         ratio = above["seconds"] / below["seconds"]
-        interval = found.interval if found else (ratio, None, None)
+        interval = estimate.interval if estimate else (ratio, None, None)
         row |= dict(zip(("ratio", "low", "high"), interval, strict=True))
     return row

@@ -66,16 +66,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         apart = times.caveats(paper.catalogue, frameworks)
         for device in dict.fromkeys(theirs["device"]):
             them, us = (side[side["device"] == device] for side in (theirs, ours))
-            found = {
+            by_network = {
                 name: _of_network(_of(them, name), _of(us, name), measured, ratios, apart)
                 for name in them["network"].unique()
                 if (us["network"] == name).any()
             }
-            if len(found) > 1:
-                found[EVERY] = _of_all([*found.values()], points(them, us))
+            if len(by_network) > 1:
+                by_network[EVERY] = _of_all([*by_network.values()], points(them, us))
             rows += [
                 {"paper": paper.name, "network": name, "device": device} | row
-                for name, row in found.items()
+                for name, row in by_network.items()
             ]
     _decide(rows)
     data = pd.DataFrame(rows, columns=COLUMNS)
@@ -202,10 +202,10 @@ def _decide(rows: list[dict[str, Any]]) -> None:
         row |= {"decided_pairs": len(own)} | counts
 
 
-def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
+def _of_all(networks: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
     row = {
-        "pairs": sum(entry["pairs"] for entry in found),
-        "compared": [pair for entry in found for pair in entry["compared"]],
+        "pairs": sum(entry["pairs"] for entry in networks),
+        "compared": [pair for entry in networks for pair in entry["compared"]],
         "points": len(both),
         "frameworks": both["framework"].nunique(),
     } | dict.fromkeys(("their_order", "our_order", "our_frameworks"), "")
@@ -344,8 +344,8 @@ def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
 
 
 def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
-    found = [frameworks.lineage(name) for name in both["framework"].unique()]
+    lineages = [frameworks.lineage(name) for name in both["framework"].unique()]
     return [
         figures.key(framework.label, **framework.style, linewidth=1)
-        for framework in sorted(found, key=lambda framework: framework.order)
+        for framework in sorted(lineages, key=lambda framework: framework.order)
     ]

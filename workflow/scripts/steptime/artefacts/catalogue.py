@@ -32,8 +32,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = [row for paper in papers for row in _of_paper(paper, targets)]
     data = pd.DataFrame(rows, columns=COLUMNS).astype({"cells": "Int64"})
     counts = data["state"].value_counts().items()
-    said = ", ".join(f"{count} {state}" for state, count in counts)
-    page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
+    by_state = ", ".join(f"{count} {state}" for state, count in counts)
+    page.facts = [f"{len(data)} tables and figures: {by_state}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
         "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid asks for it. "
@@ -50,11 +50,11 @@ def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str
     rows = []
     for name, entry in paper.catalogue["artefacts"].items():
         target = f"{paper.name}_{name}"
-        found = {key: targets[target][key] for key in ("state", "cells")}
-        rows.append(_named(name, entry, entry["sources"][0]) | found | {"target": target})
+        state = {key: targets[target][key] for key in ("state", "cells")}
+        rows.append(_named(name, entry, entry["sources"][0]) | state | {"target": target})
     for name, entry in paper.catalogue.get("not_made", {}).items():
-        found = {"state": NOT_MADE, "why": entry["why"]}
-        rows.append(_named(name, entry, entry["source"]) | found)
+        state = {"state": NOT_MADE, "why": entry["why"]}
+        rows.append(_named(name, entry, entry["source"]) | state)
 
     def as_printed(row: dict[str, Any]) -> tuple[bool, bool, str]:
         """Tables, then figures, and what else is made of the paper."""

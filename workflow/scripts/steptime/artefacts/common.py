@@ -11,7 +11,7 @@ from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, laid_out
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import PAPER
-from steptime.render.words import environment_labels, origin, plural, version_order
+from steptime.render.words import environment_labels, origin, plural, ranged, version_order
 
 # What tidy rows begin with that have one row for each cell.
 NAMED = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
@@ -36,8 +36,8 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
             "mode": rows["mode"].map({mode: at for at, mode in enumerate(rows["mode"].unique())}),
         }
     )
-    further = [name for name in ("precision", "platform", "threads", "devices") if name in rows]
-    place = place.join(rows[further])
+    axes = [name for name in ("precision", "platform", "threads", "devices") if name in rows]
+    place = place.join(rows[axes])
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 
 
@@ -70,6 +70,11 @@ def ranks_of(row: Mapping[str, Any]) -> str:
     return f"{ranks}, {row['exchange']}" if row["exchange"] else ranks
 
 
+def ratio_of(row: Row) -> str | None:
+    """A row's ratio with its interval, None where it has none."""
+    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
+
+
 def stacked(
     groups: Iterable[tuple[tuple[Any, ...], list[Row]]],
     lines: Sequence[Column],
@@ -77,13 +82,13 @@ def stacked(
     headings: Iterable[str],
 ) -> pd.DataFrame:
     """The layout of groups with networks across: a line for each column of `lines` that has something."""
-    found = []
+    shown = []
     for name, rows in groups:
         for line in lines:
             entries = {of_network(row): line.entry(row) for row in rows}
             if line is lines[0] or any(entry.text for entry in entries.values()):
-                found.append(((*name, line.heading), entries))
-    return laid_out(found, [*names, ""], headings)
+                shown.append(((*name, line.heading), entries))
+    return laid_out(shown, [*names, ""], headings)
 
 
 def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> None:

@@ -29,12 +29,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     fastest = data.groupby(["part", "platform", "threads"])["seconds"].min()
 
     def entries(part: str, place: parts.Place, ways: parts.Ways) -> list[Entry]:
-        found = []
+        shown = []
         for row in map(ways.get, WAYS):
             text = parts.milliseconds(row) if row else ""
             best = row is not None and row["seconds"] == fastest[(part, *place)]
-            found.append(replace(parts.entry(row, ways.get(""), text), best=best))
-        return found
+            shown.append(replace(parts.entry(row, ways.get(""), text), best=best))
+        return shown
 
     layout = parts.by_place(data, ["Layer", "Framework"], WAYS, entries)
     return data[parts.COLUMNS], layout

@@ -68,13 +68,13 @@ def not_drawn(
     at: str = "",
 ) -> list[str]:
     """A sentence for each reason for which rows have no number, with their names and the values of the column `at`."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
+    by_reason: dict[str, dict[str, dict[str, None]]] = {}
     for row in rows.to_dict("records"):
-        places = found.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})
+        places = by_reason.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})
         places |= {str(row[at]): None} if at else {}
     return [
-        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names, at))} ({said})."
-        for said, names in found.items()
+        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names, at))} ({why_not})."
+        for why_not, names in by_reason.items()
     ]
 
 

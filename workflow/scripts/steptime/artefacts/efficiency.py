@@ -51,8 +51,8 @@ def shares(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell."""
     rows, catalogue, peaks = common.cells_of(inputs), inputs.networks, inputs.peaks
     specs = {name: networks.specify(name, catalogue) for name in rows["network"].unique()}
-    found = [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")]
-    return pd.DataFrame(found, columns=COLUMNS)
+    shown = [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")]
+    return pd.DataFrame(shown, columns=COLUMNS)
 
 
 def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
     if known:
-        found = _in_precision(known, cell["precision"])
-        return found, "" if found else f"no peak of {cell['precision']} is known of {platform}"
+        peak = _in_precision(known, cell["precision"])
+        return peak, "" if peak else f"no peak of {cell['precision']} is known of {platform}"
     if reason := peaks[platform].get("reason"):
         return {}, f"the peak of {platform} is not known: {reason}"
     return {}, f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}"
@@ -198,7 +198,7 @@ def _panel(
     axes.set_title(title, fontsize=9.5)
     for row in here.to_dict("records"):
         point = row["intensity"], row["flops_per_second"] / 1e9
-        axes.plot(*point, **_look(row, drawn, frameworks), markersize=6, zorder=4)
+        axes.plot(*point, **_style(row, drawn, frameworks), markersize=6, zorder=4)
     _network_labels(axes, here)
 
 
@@ -231,7 +231,7 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
         figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style)
 
 
-def _look(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
+def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
     fill = FILLS[lines.index(row["framework_label"]) % len(FILLS)]
@@ -241,7 +241,7 @@ def _look(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
 
 def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     return [
-        figures.key(row["framework_label"], **_look(row, drawn, frameworks))
+        figures.key(row["framework_label"], **_style(row, drawn, frameworks))
         for row in drawn.drop_duplicates("framework_label").to_dict("records")
     ]
 

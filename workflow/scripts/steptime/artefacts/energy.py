@@ -40,8 +40,8 @@ def used(measured: Measured) -> pd.DataFrame:
     rows = measured.rows
     if rows.empty:
         return pd.DataFrame(columns=[*COLUMNS])
-    found = [_of(group, measured) for _, group in rows.groupby(IDENTITY, sort=False, dropna=False)]
-    return pd.DataFrame(found)
+    uses = [_of(group, measured) for _, group in rows.groupby(IDENTITY, sort=False, dropna=False)]
+    return pd.DataFrame(uses)
 
 
 def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:

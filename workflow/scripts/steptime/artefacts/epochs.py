@@ -79,12 +79,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
     styles = curves.styles_of(drawn, inputs.frameworks, "runner")
     labels = list(dict.fromkeys(trained.runs["label"]))
-    asked: dict[str, Any] = {"color": figures.GREY, "linewidth": 1, "linestyle": "--"}
+    dashed: dict[str, Any] = {"color": figures.GREY, "linewidth": 1, "linestyle": "--"}
     with figures.panels(len(labels), PANEL_INCHES, 1.6, sharex=False) as (drawing, panels):
         for axes, label in zip(panels, labels, strict=True):
             own = drawn[drawn["label"] == label]
             curves.draw(axes, own, "elapsed", "accuracy", styles, "runner", ["seed"])
-            axes.axhline(own["target_accuracy"].max(), **asked)
+            axes.axhline(own["target_accuracy"].max(), **dashed)
             axes.set_title(label, fontsize=9)
             axes.set_xlim(left=0)
             axes.set_ylabel("accuracy on test images")
@@ -98,6 +98,6 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),
             " ".join(facts(trained.times)),
         ]
-        handles = [*curves.keys(styles), figures.key("accuracy asked for", **asked)]
+        handles = [*curves.keys(styles), figures.key("accuracy asked for", **dashed)]
         figures.notes_below(drawing, notes, handles, 4)
     return data[CURVE], drawing

@@ -78,7 +78,7 @@ class Paper:
 
 def read_papers(files: Collection[Path]) -> list[Paper]:
     """The papers whose catalogue is among the files, in the order of their years. Raises InputError."""
-    found = [
+    papers = [
         Paper(
             path.parent.name,
             read_yaml(path),
@@ -88,7 +88,7 @@ def read_papers(files: Collection[Path]) -> list[Paper]:
         for path in files
         if path.name == "paper.yaml"
     ]
-    return sorted(found, key=lambda paper: (paper.name[-4:], paper.name))
+    return sorted(papers, key=lambda paper: (paper.name[-4:], paper.name))
 
 
 def _printed(files: Iterable[Path]) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
     columns += [*NUMBERS, "low", "high", *BY_REPEAT.values()]
     parts = [pd.DataFrame(columns=columns)]
     for grid in grids:
-        own = [found.cells.assign(cores=_cores(found)) for found in grid.steps]
+        own = [steps.cells.assign(cores=_cores(steps)) for steps in grid.steps]
         own += [_trainings(grid.trained)] if len(grid.trained.runs) else []
         parts += [part.assign(grid=grid.name)[columns] for part in own]
     cells = pd.concat(parts, ignore_index=True)
@@ -220,9 +220,9 @@ def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
             last = in_step(grid.trained.only(own)).groupby("key").tail(1)
             last = last.assign(network=last["variant"], grid=grid.name)
             last["framework"] = last["environment"] + "." + last["mode"]
-            found = last.groupby([*VARIED[:4], "grid"])[VARIED[5:]].median().reset_index()
-            if len(found) > len(most.get(network, ())):
-                most[network] = found
+            medians = last.groupby([*VARIED[:4], "grid"])[VARIED[5:]].median().reset_index()
+            if len(medians) > len(most.get(network, ())):
+                most[network] = medians
     return pd.concat(most.values(), ignore_index=True)
 
 

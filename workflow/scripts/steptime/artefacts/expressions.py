@@ -31,13 +31,13 @@ OPERATIONS = {
 
 def evaluate(expression: str, scope: Scope) -> pd.Series:
     """The numbers of an expression, by place. Raises ExpressionError, NothingThereError."""
-    found = _value(parse(expression), scope)
-    if not isinstance(found, pd.Series):
-        found = pd.Series([float(found)])
-    found = found.dropna()
-    if found.empty:
+    numbers = _value(parse(expression), scope)
+    if not isinstance(numbers, pd.Series):
+        numbers = pd.Series([float(numbers)])
+    numbers = numbers.dropna()
+    if numbers.empty:
         raise NothingThereError("no place has all the numbers that it asks for")
-    return found
+    return numbers
 
 
 def parse(expression: str) -> ast.expr:

@@ -109,8 +109,8 @@ class Check:
         grids: dict[str, list[str]] = {}
         for grid, runner in sorted(each[::-1] for each in self.asked):
             grids.setdefault(grid, []).append(runner)
-        said = {grid: f" (grid {grid})" if grid else "" for grid in grids}
-        return "; ".join(f"{', '.join(runners)}{said[grid]}" for grid, runners in grids.items())
+        of_grid = {grid: f" (grid {grid})" if grid else "" for grid in grids}
+        return "; ".join(f"{', '.join(runners)}{of_grid[grid]}" for grid, runners in grids.items())
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Scopes:
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data, page = _of_all(inputs), inputs.page
     papers = {paper.name: paper.catalogue for paper in read_papers(inputs.paths("papers"))}
-    page.facts = [*counted(data), *said_of_grids(inputs)]
+    page.facts = [*counted(data), *grids_asked(inputs)]
     page.notes = [
         "About, near and nearly N is within 10 %; slightly is less than 1.5 times; much, significantly, dramatically "
         "is at least 2 times; similar and close is within 25 %. What is read otherwise says so in a footnote.",
@@ -191,8 +191,8 @@ def build(
     for paper in papers:
         for finding in paper.findings if only in ("", paper.name) else []:
             _check_keys(paper, finding, list(every))
-            found = scopes(finding.get("paper", paper.name))
-            rows.append(_row(paper, finding, found, names))
+            of_paper = scopes(finding.get("paper", paper.name))
+            rows.append(_row(paper, finding, of_paper, names))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -267,10 +267,10 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
         draws, at = np.indices(signs.shape).reshape(2, -1)
         of_draws = times.take(at).assign(**{DRAW: draws})
         of_draws[functions.NUMBERS] *= np.exp(deviations[at] * signs.reshape(-1, 1))
-        found = expressions.evaluate(value, replace(scope, times=of_draws))
-        if DRAW in found.index.names:
-            order = np.argsort(found.index.get_level_values(DRAW), kind="stable")
-            errors = np.std(found.to_numpy(float)[order].reshape(len(signs), -1), axis=0)
+        drawn = expressions.evaluate(value, replace(scope, times=of_draws))
+        if DRAW in drawn.index.names:
+            order = np.argsort(drawn.index.get_level_values(DRAW), kind="stable")
+            errors = np.std(drawn.to_numpy(float)[order].reshape(len(signs), -1), axis=0)
     varied = "varied" in expressions.calls(value)
     return np.maximum(errors, MARGIN * np.abs(numbers)) if varied else errors
 
@@ -358,31 +358,31 @@ def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names)
         raise InputError(f"{_where(paper, finding)}: {error}.") from error
 
 
-def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) -> Check:
+def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names) -> Check:
     """The verdict of what was printed, with whose numbers these are where another paper printed them."""
     asked = {finding.get("paper", ""), *expressions.names_in(finding["value"], "paper")}
     printed = sorted(asked & names.papers.keys() - {paper.name})
     shorts = [names.papers[name] for name in printed]
-    if not shorts or found.verdict == UNKNOWN:
-        return found
-    return replace(found, numbers=f"{found.numbers} (with numbers of {' and '.join(shorts)})")
+    if not shorts or checked.verdict == UNKNOWN:
+        return checked
+    return replace(checked, numbers=f"{checked.numbers} (with numbers of {' and '.join(shorts)})")
 
 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     """What ours says: of `ours` of the finding where it asks something else than of theirs."""
-    asked = finding.get("ours", finding["value"])
-    if not expressions.calls(asked) & {*functions.OF_CELLS, "parameters"}:
+    value = finding.get("ours", finding["value"])
+    if not expressions.calls(value) & {*functions.OF_CELLS, "parameters"}:
         return Check(NOT_ASKED, PRINTED_ONLY)
-    if expressions.tells_seconds(asked):
+    if expressions.tells_seconds(value):
         return Check(NOT_ASKED, THEIR_MACHINE)
-    devices = [about.platforms[name] for name in expressions.names_in(asked, "platform")]
+    devices = [about.platforms[name] for name in expressions.names_in(value, "platform")]
     if len(devices) > len(set(devices)):
         return Check(UNKNOWN, THEIR_MACHINES)
-    return check(finding | {"value": asked}, ours)
+    return check(finding | {"value": value}, ours)
 
 
 def _so_far(
-    finding: dict[str, Any], found: Check, about: Paper, ours: Scope, theirs: Check, names: Names
+    finding: dict[str, Any], checked: Check, about: Paper, ours: Scope, theirs: Check, names: Names
 ) -> Check:
     """The verdict of ours as one `so far` where a framework, network or thread count of the claim is missing, and could
     change it.
@@ -390,38 +390,38 @@ def _so_far(
     What a claim speaks of is what the paper's own numbers have; where these lack it, the frameworks that the paper
     timed, on the networks that were measured. One counter-example refutes, whoever is missing.
     """
-    asked = finding.get("ours", finding["value"])
-    if found.verdict not in SO_FAR:
-        return found
-    wanted, counts = theirs.places, expressions.names_in(asked, "threads")
+    value = finding.get("ours", finding["value"])
+    if checked.verdict not in SO_FAR:
+        return checked
+    wanted, counts = theirs.places, expressions.names_in(value, "threads")
     if not wanted:
-        every = expressions.asks_every_framework(asked)
-        frameworks = about.frameworks if every else expressions.names_in(asked, "framework")
-        networks = {network for _, network, _ in found.places}
+        every = expressions.asks_every_framework(value)
+        frameworks = about.frameworks if every else expressions.names_in(value, "framework")
+        networks = {network for _, network, _ in checked.places}
         lineages = (ours.lineages.get(name, name) for name in frameworks)
         # What says "any other number of threads" speaks of more than cores too.
         above = [False, True] if "!=cores" in counts else [False]
         wanted = frozenset(product(lineages, networks, above))
-    is_of_threads = bool(expressions.calls(asked) & functions.OF_THREADS or counts)
+    is_of_threads = bool(expressions.calls(value) & functions.OF_THREADS or counts)
     wanted, there = (
         frozenset((name, network, above and is_of_threads) for name, network, above in places)
-        for places in (wanted, found.places)
+        for places in (wanted, checked.places)
     )
     missing = wanted - there
     # `every` fails by one number, `some` holds by one.
     enough = {"every": FAILS, "some": HOLDS}.get(finding.get("of", "every"))
-    is_refuted = found.verdict == enough
-    if not missing or (is_refuted and not _could_change(finding, found, ours, missing)):
-        return found
-    numbers = f"{found.numbers}; without {_named(missing, wanted, names)}"
-    return replace(found, verdict=SO_FAR[found.verdict], numbers=numbers)
+    is_refuted = checked.verdict == enough
+    if not missing or (is_refuted and not _could_change(finding, checked, ours, missing)):
+        return checked
+    numbers = f"{checked.numbers}; without {_named(missing, wanted, names)}"
+    return replace(checked, verdict=SO_FAR[checked.verdict], numbers=numbers)
 
 
 def _could_change(
-    finding: dict[str, Any], found: Check, ours: Scope, missing: Collection[Place]
+    finding: dict[str, Any], checked: Check, ours: Scope, missing: Collection[Place]
 ) -> bool:
     """Whether the missing times, all or of one framework or network, could change it, as short or as long as can be."""
-    asked = finding | {"value": finding.get("ours", finding["value"])}
+    extended = finding | {"value": finding.get("ours", finding["value"])}
     times, rows = ours.times, []
     for framework, network, above in missing:
         own = times[times["network"] == network].assign(framework=framework, runner=framework)
@@ -432,26 +432,26 @@ def _could_change(
     for group, seconds in product([added, *alone], (1e-9, 1e9)):
         extreme = group.assign(seconds=seconds, low=seconds, high=seconds)
         every = pd.concat([times, extreme], ignore_index=True).drop_duplicates([*place, "exchange"])
-        if check(asked, replace(ours, times=every)).verdict != found.verdict:
+        if check(extended, replace(ours, times=every)).verdict != checked.verdict:
             return True
     return False
 
 
 def _named(missing: Collection[Place], wanted: Collection[Place], names: Names) -> str:
     """Who is missing, in words: frameworks, and the networks where a framework lacks some of them only."""
-    said = []
+    texts = []
     for framework in sorted({framework for framework, *_ in missing}):
         lacking = {place[1:] for place in missing if place[0] == framework}
         label = names.frameworks.lineage(framework).label
         if lacking == {place[1:] for place in wanted if place[0] == framework}:
-            said.append(label)
+            texts.append(label)
             continue
         whole = {network for network, is_above in lacking if not is_above}
         above = {network for network, _ in lacking} - whole
         for networks, threads in ((whole, ""), (above, " with more threads than cores")):
             labels = [names.catalogue.get(each, {}).get("label", each) for each in sorted(networks)]
-            said += [f"{label} on {', '.join(labels)}{threads}"] if labels else []
-    return ", ".join(said)
+            texts += [f"{label} on {', '.join(labels)}{threads}"] if labels else []
+    return ", ".join(texts)
 
 
 def _words(values: pd.Series, within: pd.Series) -> str:
@@ -510,22 +510,22 @@ def same(row: dict[str, Any]) -> bool:
     return all(row[f"ours_{name}"] == row[f"today_{name}"] for name in names)
 
 
-def said_of_grids(inputs: Inputs) -> list[str]:
+def grids_asked(inputs: Inputs) -> list[str]:
     """The machine of this grid's results, and which other grids were asked."""
     own, *others = inputs.grids
-    asked = [grid.name for grid in others if not grid.refused]
-    told = [f"Asked besides: what lies here of the grids {', '.join(asked)}."] if asked else []
-    told += [f"Not asked, grid {grid.name}: {grid.refused}" for grid in others if grid.refused]
-    return [*(facts(own.steps[0]) if own.steps else []), *told]
+    grids = [grid.name for grid in others if not grid.refused]
+    sentences = [f"Asked besides: what lies here of the grids {', '.join(grids)}."] if grids else []
+    sentences += [f"Not asked, grid {grid.name}: {grid.refused}" for grid in others if grid.refused]
+    return [*(facts(own.steps[0]) if own.steps else []), *sentences]
 
 
 def counted(data: pd.DataFrame) -> list[str]:
     """How many claims hold, by whose numbers, in words."""
     names = ("the papers' own numbers", "ours in the versions nearest to theirs", "ours of today")
-    said = []
+    sentences = []
     for side, name in zip(SIDES, names, strict=True):
         verdicts = data[f"{side}_verdict"].replace(dict.fromkeys(SO_FAR.values(), "so far"))
         counts = verdicts.value_counts()
         words = [f"{counts[name]} {text}" for name, text in COUNTED.items() if name in counts]
-        said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
-    return said
+        sentences.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
+    return sentences

@@ -25,10 +25,10 @@ NO_SAMPLE = "no mini-batch of 1 was timed"
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; seconds) and the layout."""
     steps, waits, cells = _steps(inputs), _waits(inputs.measured.rows), inputs.measured.cells
-    found = [_row(cell, steps, waits) for cell in cells.to_dict("records")]
+    passes = [_row(cell, steps, waits) for cell in cells.to_dict("records")]
     # A mini-batch of 1 has a line of its own where the grid has no other.
     sizes = cells.groupby(RUNNER, dropna=False)["batch"].transform("max")
-    rows = pd.DataFrame(found, columns=[*COLUMNS, "framework_version"])
+    rows = pd.DataFrame(passes, columns=[*COLUMNS, "framework_version"])
     rows = rows[sizes.eq(cells["batch"]) | (cells["batch"] > 1)]
     data = common.labelled(rows, inputs.frameworks, inputs.networks)[COLUMNS]
     common.describe(
@@ -57,12 +57,12 @@ def _waits(rows: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float | Non
     """Median and 99th percentile of the passes of single samples, by the RUNNER and a mini-batch of 1."""
     alone = rows[(rows["batch"] == 1) & rows["seconds"].notna() & (rows["status"] == "ok")]
     alone = alone.assign(variant=alone["variant"].fillna(""))
-    found = {}
+    waits = {}
     for _, group in alone.groupby(RUNNER, dropna=False):
         seconds = group["seconds"].astype(float)
         slowest = float(np.quantile(seconds, 0.99)) if len(seconds) >= ENOUGH else None
-        found[_key(group.iloc[0].to_dict())] = float(seconds.median()), slowest
-    return found
+        waits[_key(group.iloc[0].to_dict())] = float(seconds.median()), slowest
+    return waits
 
 
 def _key(row: dict[str, Any], batch: int = 0) -> tuple[Any, ...]:

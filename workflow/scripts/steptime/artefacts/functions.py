@@ -100,7 +100,7 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
 
 
 def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.DataFrame:
-    rows, said = scope.times, []
+    rows, words = scope.times, []
     for name, wanted in where.items():
         if name not in SELECTABLE:
             raise ExpressionError(
@@ -110,7 +110,7 @@ def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.Dat
             raise NothingThereError("the paper does not say how its devices share gradients")
         values, column = _names(scope, name, wanted)
         rows = rows[_threads(rows, values) if name == "threads" else rows[column].isin(values)]
-        said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
+        words.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
     # A claim that does not speak of several devices is of one.
     rows = rows if "devices" in where else rows[rows["devices"] <= 1]
     # Nor is it of devices that do not wait for one another; what a paper printed does not say.
@@ -120,7 +120,7 @@ def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.Dat
         usual = rows["network"].map(scope.batches)
         rows = rows[usual.isna() | (rows["batch"] == usual)]
     if rows.empty:
-        raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
+        raise NothingThereError(f"there is no time of {', '.join(words) or 'its networks'}")
     _ask(scope, rows, "runner")
     scope.rows.update(rows.index)
     there = rows if dashes else rows[rows["seconds"].notna()]
@@ -150,13 +150,13 @@ def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
     chosen = rows["threads"].isin([value for value in values if not isinstance(value, str)])
     for value in values:
         if isinstance(value, str):
-            found = RELATIVE.fullmatch(value)
-            if found is None:
+            relative = RELATIVE.fullmatch(value)
+            if relative is None:
                 raise ExpressionError(
                     f"'{value}' is no number of threads: write one, 'cores', '2*cores', '<=cores' or '!=cores'"
                 )
-            many = rows["cores"] * int(found["times"] or 1)
-            chosen |= (rows["device"] == "cpu") & COMPARED[found["how"]](rows["threads"], many)
+            many = rows["cores"] * int(relative["times"] or 1)
+            chosen |= (rows["device"] == "cpu") & COMPARED[relative["how"]](rows["threads"], many)
     return chosen
 
 
@@ -215,8 +215,8 @@ def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> p
     """The shortest (with `slowest`, the longest) time of all frameworks but this one, or these, by place."""
     rows = _select(scope, where)
     left_out = rows["framework"].isin(_names(scope, "framework", framework)[0])
-    found = _by_place(rows[~left_out], where)
-    return _over(found, "framework", "max" if slowest else "min")
+    seconds = _by_place(rows[~left_out], where)
+    return _over(seconds, "framework", "max" if slowest else "min")
 
 
 def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
@@ -269,9 +269,9 @@ def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.S
 
 def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
     """The time with n threads divided by that with 2 n, for each n (2 n to `upto`: as many as 'cores')."""
-    found = time(scope, **where | ({"threads": f"<={upto}"} if upto else {}))
-    halves = found.rename(index=lambda count: count * 2, level="threads")
-    return meet(halves, found, operator.truediv)
+    seconds = time(scope, **where | ({"threads": f"<={upto}"} if upto else {}))
+    halves = seconds.rename(index=lambda count: count * 2, level="threads")
+    return meet(halves, seconds, operator.truediv)
 
 
 def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
@@ -282,13 +282,13 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 def empty(scope: Scope, **where: Any) -> float:
     """How many of these places have a dash; all of them must be there."""
     rows = _select(scope, where, dashes=True)
-    asked = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
+    values_of = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
     if "family" in where:
         families, known = _list(where["family"]), scope.catalogue
         own = [name for name in scope.networks if known[name].get("family") in families]
-        asked.append((own, "network"))
-    places = math.prod(len({*values}) for values, _ in asked)
-    there = len(rows[[column for _, column in asked]].drop_duplicates())
+        values_of.append((own, "network"))
+    places = math.prod(len({*values}) for values, _ in values_of)
+    there = len(rows[[column for _, column in values_of]].drop_duplicates())
     if there < places:
         raise NothingThereError(f"{places - there} of {places} places were not measured")
     return float(rows["seconds"].isna().sum())
@@ -296,17 +296,17 @@ def empty(scope: Scope, **where: Any) -> float:
 
 def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> float:
     """One printed number."""
-    found = _printed(scope, file, paper, row=row, column=column)["number"]
-    if found.isna().any():
+    numbers = _printed(scope, file, paper, row=row, column=column)["number"]
+    if numbers.isna().any():
         raise NothingThereError(f"what {file} says of {row}, {column} is no number")
-    return float(found.iloc[0])
+    return float(numbers.iloc[0])
 
 
 def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
     """How many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
     wanted = where.pop("value", "*")
-    found = _printed(scope, file, paper, **where)["value"]
-    same = found.str.startswith(wanted[:-1]) if wanted.endswith("*") else found == wanted
+    values = _printed(scope, file, paper, **where)["value"]
+    same = values.str.startswith(wanted[:-1]) if wanted.endswith("*") else values == wanted
     return float(same.sum())
 
 
@@ -336,12 +336,12 @@ def operations(scope: Scope, network: str) -> float:
 
 def _printed(scope: Scope, file: str, paper: str, **where: str) -> pd.DataFrame:
     paper, printed = paper or scope.paper, scope.printed
-    found = printed[(printed["paper"] == paper) & (printed["file"] == file)]
+    rows = printed[(printed["paper"] == paper) & (printed["file"] == file)]
     for name, wanted in where.items():
-        found = found[found[name] == wanted]
-    if found.empty:
+        rows = rows[rows[name] == wanted]
+    if rows.empty:
         raise ExpressionError(f"{paper}/{file}.csv has no {', '.join(where.values()) or 'rows'}")
-    return found
+    return rows
 
 
 def _list(value: Any) -> list[Any]:

@@ -61,8 +61,8 @@ class Inputs:
     @cached_property
     def measured(self) -> Measured:
         """What was measured here of the artefact's cells; nothing where the grid has none and they only join."""
-        asked = "cells" in self.entry.get("joins", [])
-        if asked and not self.has("cells"):
+        joins = "cells" in self.entry.get("joins", [])
+        if joins and not self.has("cells"):
             return Measured.nothing()
         return read_measured(self.paths("cells")[0])
 
@@ -74,8 +74,8 @@ class Inputs:
     @cached_property
     def trained(self) -> Trained:
         """The trainings of the grid; nothing where it has none."""
-        found = self.has("trainings")
-        return trainings.read(self.paths("trainings")[0]) if found else Trained.nothing()
+        has_trainings = self.has("trainings")
+        return trainings.read(self.paths("trainings")[0]) if has_trainings else Trained.nothing()
 
     @cached_property
     def parts(self) -> list[Measured]:

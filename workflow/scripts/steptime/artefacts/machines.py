@@ -65,15 +65,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     entry, rows = inputs.entry, _their_rows(inputs)
     for platform in inputs.measured.platforms:
         machine = Machine(inputs, platform)
-        found = [
-            {"quantity": quantity} | told
+        facts = [
+            {"quantity": quantity} | fact
             for quantity, key in entry["quantities"].items()
-            for told in MEASURED[key](machine)
+            for fact in MEASURED[key](machine)
         ]
         missing = entry.get("not_here", {}).items()
-        found += [{"quantity": name, "note": why_not} for name, why_not in missing]
+        facts += [{"quantity": name, "note": why_not} for name, why_not in missing]
         here = {"source": OURS, "platform": platform, "place": platform, "note": ""}
-        rows += [here | row for row in found]
+        rows += [here | row for row in facts]
     data = pd.DataFrame(rows, columns=COLUMNS)
     common.describe(inputs, *([NUMBERS] if "down" not in entry else []))
     return data, _layout(data, entry, inputs.page.paper)
@@ -127,44 +127,44 @@ def _layout(data: pd.DataFrame, entry: Row, short: str) -> pd.DataFrame:
     return columns(data, column(lambda row: row["quantity"], ""), index)[[*entry["quantities"]]]
 
 
-def _told(value: float, unit: str, note: str) -> list[Row]:
+def _number(value: float, unit: str, note: str) -> list[Row]:
     return [{"value": f"{significant(value)} {unit}", "number": value, "unit": unit, "note": note}]
 
 
 def _performance(here: Machine) -> list[Row]:
     """Operations per second: of the machine's own matrix product, or where none is measured, of the fastest cell."""
     if here.peak:
-        threads, found = max(here.peak.items(), key=lambda entry: entry[1]["flops_per_second"])
+        threads, fastest = max(here.peak.items(), key=lambda entry: entry[1]["flops_per_second"])
         of_cpu = f"with {plural(int(threads), 'thread')}"
-        by = f"of {found['blas']}" if "transfers" in found else of_cpu
+        by = f"of {fastest['blas']}" if "transfers" in fastest else of_cpu
         note = f"float32, the fastest matrix product {by}"
-        return _told(found["flops_per_second"] / 1e9, "GFLOP/s", note)
+        return _number(fastest["flops_per_second"] / 1e9, "GFLOP/s", note)
     cells = here.cells()
     speeds = (cells["flops_per_step"] / cells["seconds"]).dropna()
     if speeds.empty:
         return [{"note": NOT_TIMED}]
     note = "float32, of the fastest cell: no matrix product is measured on it"
-    return _told(speeds.max() / 1e9, "GFLOP/s", note)
+    return _number(speeds.max() / 1e9, "GFLOP/s", note)
 
 
 def _bandwidth(here: Machine) -> list[Row]:
     if not here.peak:
         return [{"note": "no peak is measured on it"}]
-    threads, found = max(here.peak.items(), key=lambda entry: entry[1]["bytes_per_second"])
+    threads, fastest = max(here.peak.items(), key=lambda entry: entry[1]["bytes_per_second"])
     note = f"STREAM, read and written, {plural(int(threads), 'thread')}"
-    return _told(found["bytes_per_second"] / 1e9, "GB/s", note)
+    return _number(fastest["bytes_per_second"] / 1e9, "GB/s", note)
 
 
 def _memory(here: Machine) -> list[Row]:
     size = here.described.get("memory_bytes")
-    return _told(size / 1e9, "GB", "of the machine") if size else [{"note": "it is not told"}]
+    return _number(size / 1e9, "GB", "of the machine") if size else [{"note": "it is not told"}]
 
 
 def _clock(here: Machine) -> list[Row]:
     most = here.described.get("cpu", {}).get("most_khz")
     if not most:
         return [{"note": "the kernel does not tell it"}]
-    return _told(int(most) / 1e6, "GHz", "the highest, as the kernel tells")
+    return _number(int(most) / 1e6, "GHz", "the highest, as the kernel tells")
 
 
 def _speed(here: Machine) -> list[Row]:
@@ -179,7 +179,7 @@ def _speed(here: Machine) -> list[Row]:
         f"trained, {here.inputs.networks[network]['label']} at mini-batch {best['batch']} by "
         f"{best['environment']}; the paper's are classified"
     )
-    return _told(speeds.max(), "images/s", note)
+    return _number(speeds.max(), "images/s", note)
 
 
 def _power(here: Machine) -> list[Row]:
@@ -189,7 +189,7 @@ def _power(here: Machine) -> list[Row]:
     counted = counted.assign(spent=counted["seconds"] * counted["steps"])
     runs = counted.groupby(["environment", "mode", "network", "threads", "batch", "repeat"])
     watts = runs["energy_joules"].first() / runs["spent"].sum()
-    return _told(watts.max(), "W", "the most of any result")
+    return _number(watts.max(), "W", "the most of any result")
 
 
 def _efficiency(here: Machine) -> list[Row]:
@@ -198,7 +198,7 @@ def _efficiency(here: Machine) -> list[Row]:
         return [{"note": NO_COUNTER}]
     runs = own.groupby(["environment", "mode", "threads", "batch", "repeat"])
     images = runs["steps"].sum() * runs["batch"].first() / runs["energy_joules"].first()
-    return _told(images.max(), "images/J", "trained, the most")
+    return _number(images.max(), "images/J", "trained, the most")
 
 
 def _energy(here: Machine) -> list[Row]:
@@ -217,7 +217,7 @@ def _energy(here: Machine) -> list[Row]:
         .agg(steps=("steps", "sum"), flops=("flops_per_step", "first"), joules=("joules", "first"))
     )
     most = (steps["flops"] * steps["steps"] / steps["joules"]).max()
-    return _told(most / 1e9, "GFLOP/J", "of the result that has most")
+    return _number(most / 1e9, "GFLOP/J", "of the result that has most")
 
 
 def _of_units(
@@ -225,7 +225,7 @@ def _of_units(
 ) -> Any:
     """A text of each processor and GPU of a machine."""
 
-    def told(here: Machine) -> list[Row]:
+    def facts(here: Machine) -> list[Row]:
         machine = here.described
         cpu = machine.get("cpu", {}).get("model") or "CPU"
         units = [(cpu, of_cpu(machine), NOT_FOUND)]
@@ -235,7 +235,7 @@ def _of_units(
             for unit, text, missing in units
         ]
 
-    return told
+    return facts
 
 
 def _memory_text(machine: Row) -> str:

@@ -80,8 +80,8 @@ def lines_of(inputs: Inputs) -> pd.DataFrame:
     cells["peak_memory_bytes"] = taken.astype(float).where(cells["status"] == "ok")
     cells["memory_of"] = on_gpu.map({True: "the GPU", False: "the process"})
     rows = common.labelled(cells, inputs.frameworks, inputs.networks)
-    found = [_with_line(group) for _, group in rows.groupby(LINE, sort=False, dropna=False)]
-    return pd.concat(found)[COLUMNS] if found else pd.DataFrame(columns=COLUMNS)
+    lines = [_with_line(group) for _, group in rows.groupby(LINE, sort=False, dropna=False)]
+    return pd.concat(lines)[COLUMNS] if lines else pd.DataFrame(columns=COLUMNS)
 
 
 def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
@@ -117,13 +117,13 @@ def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
     known, line = rows[rows["peak_memory_bytes"].notna()], rows.iloc[0]
     batches = ", ".join(str(batch) for batch in rows["batch"])
     taken = ", ".join(significant(value / 2**30) for value in known["peak_memory_bytes"])
-    found = [Entry(batches), Entry(taken, kind="ours") if taken else dash(line["no_line"])]
+    entries = [Entry(batches), Entry(taken, kind="ours") if taken else dash(line["no_line"])]
     if line["no_line"]:
-        found += [dash(line["no_line"])] * 2
+        entries += [dash(line["no_line"])] * 2
     else:
         fixed, sample = line["fixed_bytes"] / 2**30, line["sample_bytes"] / 2**20
-        found += [Entry(significant(fixed).replace("-", "−")), Entry(significant(sample))]
-    return found + [_largest(known, line, gib) for gib in limits.values()]
+        entries += [Entry(significant(fixed).replace("-", "−")), Entry(significant(sample))]
+    return entries + [_largest(known, line, gib) for gib in limits.values()]
 
 
 def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:

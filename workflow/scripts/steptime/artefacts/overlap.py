@@ -26,12 +26,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     measured, rows, alone = inputs.measured, common.cells_of(inputs), sums_of(inputs)
     counts = common.whole(measured.rows)
     parameters = counts.groupby("network")["parameters"].max().to_dict()
-    found = [
+    results = [
         _row(row, alike[alike["devices"] == 1], alone, parameters[row["network"]])
         for _, alike in rows.groupby(speedup.ALIKE, sort=False, dropna=False)
         for row in alike[alike["exchange"] == "sync"].to_dict("records")
     ]
-    if not found:
+    if not results:
         raise InputError(
             "The grid has no cell whose ranks wait for one another: write `exchange: [sync]` into it."
         )
@@ -46,7 +46,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "A framework that sends gradients in pieces, or by a server, does not send them as one sum.",
         processes(measured.cells),
     )
-    data = pd.DataFrame(found, columns=COLUMNS)
+    data = pd.DataFrame(results, columns=COLUMNS)
     return data, columns(data, SHOWN, INDEX)
 
 
@@ -73,25 +73,25 @@ def seconds_of(sums: pd.DataFrame, size: int) -> float | None:
 def _row(
     row: dict[str, Any], one_device: pd.DataFrame, sums: pd.DataFrame, parameters: float
 ) -> dict[str, Any]:
-    found = {name: row.get(name) for name in COLUMNS}
+    result = {name: row.get(name) for name in COLUMNS}
     devices, threads, batch = row["devices"], row["threads"], row["batch"]
-    found["gradient_bytes"] = BYTES * int(parameters) if pd.notna(parameters) else None
+    result["gradient_bytes"] = BYTES * int(parameters) if pd.notna(parameters) else None
     share = speedup.one_device(one_device, threads, batch // devices)
     whole = speedup.one_device(one_device, threads, batch)
     if share is not None:
-        found |= {"compute": share["seconds"], "basis": OF_SHARE}
+        result |= {"compute": share["seconds"], "basis": OF_SHARE}
     elif whole is not None:
-        found |= {"compute": whole["seconds"] / devices, "basis": OF_ALL}
+        result |= {"compute": whole["seconds"] / devices, "basis": OF_ALL}
     own = sums[(sums[PLACE] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)]
-    if found["gradient_bytes"]:
-        found["exchange_alone"] = seconds_of(own, found["gradient_bytes"])
-    if found["compute"] and found["exchange_alone"]:
-        found["predicted"] = found["compute"] + found["exchange_alone"]
+    if result["gradient_bytes"]:
+        result["exchange_alone"] = seconds_of(own, result["gradient_bytes"])
+    if result["compute"] and result["exchange_alone"]:
+        result["predicted"] = result["compute"] + result["exchange_alone"]
         if row["status"] == "ok":
-            saved = found["predicted"] - row["seconds"]
-            found["ratio"] = row["seconds"] / found["predicted"]
-            found["hidden"] = saved / found["exchange_alone"]
-    return found
+            saved = result["predicted"] - row["seconds"]
+            result["ratio"] = row["seconds"] / result["predicted"]
+            result["hidden"] = saved / result["exchange_alone"]
+    return result
 
 
 def _failed(row: Row) -> str:
@@ -106,7 +106,7 @@ def _divided(row: Row) -> list[str]:
     return ["a step of all, divided by the number of devices"] * (row["basis"] == OF_ALL)
 
 
-def _told(row: Row) -> str:
+def _why(row: Row) -> str:
     return _failed(row) or "the framework does not tell"
 
 
@@ -118,7 +118,7 @@ SHOWN = [
     Column("Measured, ms", "seconds", milliseconds, _failed, "ours"),
     Column("Measured ÷ both", "ratio", lambda ratio: f"{ratio:.2f}", _both),
     Column("Exchange hidden", "hidden", lambda part: percent(part).replace("-", "−"), _both),
-    Column("Exchange, as the framework tells, ms", "exchange_seconds", milliseconds, _told, "ours"),
+    Column("Exchange, as the framework tells, ms", "exchange_seconds", milliseconds, _why, "ours"),
 ]
 INDEX: dict[str, Any] = {
     "Network": common.of_network,

@@ -40,8 +40,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
     rows = inputs.measured.rows
     named = rows.assign(**{name: rows[name].fillna("") for name in ("variant", *OPERATION)})
     groups = named.groupby([*IDENTITY, *OPERATION], sort=False, dropna=False)
-    found = pd.DataFrame([_operation(group) for _, group in groups])
-    named = common.labelled(common.whole(found), inputs.frameworks, inputs.networks)
+    operations = pd.DataFrame([_operation(group) for _, group in groups])
+    named = common.labelled(common.whole(operations), inputs.frameworks, inputs.networks)
     return named[[*COLUMNS, "medians"]]
 
 
@@ -85,12 +85,12 @@ def column_of(place: Place) -> str:
 def by_way(data: pd.DataFrame) -> dict[tuple[str, str, Place], Ways]:
     """The rows of each (part, framework_label, place) by their way; those of a failed cell below each part as ''."""
     parts = [part for part in dict.fromkeys(data["part"]) if part]
-    found: dict[tuple[str, str, Place], Ways] = {}
+    places: dict[tuple[str, str, Place], Ways] = {}
     for part in parts:
         for row in data[data["part"].isin([part, ""])].to_dict("records"):
             key = (part, row["framework_label"], (row["platform"], row["threads"]))
-            found.setdefault(key, {})[row["way"]] = row
-    return found
+            places.setdefault(key, {})[row["way"]] = row
+    return places
 
 
 def entry(row: Row | None, failed: Row | None, text: str) -> Entry:
@@ -181,8 +181,8 @@ def by_place(
     lines: dict[tuple[str, ...], dict[Any, Entry]] = {}
     for (part, label, place), ways in by_way(data).items():
         line = lines.setdefault((*first(part), label), {})
-        found = zip(headings, entries(part, place, ways), strict=True)
-        line |= {(column_of(place), name): entry for name, entry in found}
+        named = zip(headings, entries(part, place, ways), strict=True)
+        line |= {(column_of(place), name): entry for name, entry in named}
     across = [(column_of(place), name) for place in places_of(data) for name in headings]
     return laid_out(lines.items(), names, across)
 
@@ -192,10 +192,10 @@ def _panel(
 ) -> None:
     axes.set_xscale("log")
     figures.plain_logarithms(axes.xaxis)
-    for value, said in lines.items():
-        axes.axvline(value, linestyle="--" if said else "-", **GREY_LINE)
+    for value, text in lines.items():
+        axes.axvline(value, linestyle="--" if text else "-", **GREY_LINE)
         style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"} | SMALL
-        figures.say(axes, said, (value, 1), (2, -2), **style)
+        figures.say(axes, text, (value, 1), (2, -2), **style)
     for row in rows.to_dict("records"):
         if row["way"] in ways and pd.notna(row["value"]):
             marker, colour, _ = ways[row["way"]]

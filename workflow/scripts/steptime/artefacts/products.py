@@ -64,8 +64,8 @@ def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
     for row in data.to_dict("records"):
         key = (row["part"], row["framework_label"], (row["platform"], row["threads"]))
         base = known.get(key, {}).get(ONE if row["way"] == TWO else "NN")
-        found = None if row["way"] == ONE else parts.ratio(row, base)
-        values.append(found[0] if found else None)
+        ratio = None if row["way"] == ONE else parts.ratio(row, base)
+        values.append(ratio[0] if ratio else None)
     return data.assign(value=pd.Series(values, data.index, dtype=float))
 
 
@@ -73,14 +73,14 @@ def _entries(ways: parts.Ways) -> list[Entry]:
     """The columns of one product in one framework and place."""
     base, failed = ways.get("NN"), ways.get("")
     speed = significant(base["gflops"]) if base and base["repeats"] else ""
-    found = [parts.entry(base, failed, speed)]
-    found += [_ratio(ways.get(way), base, ways.get(way), failed) for way in (NT, TN)]
+    entries = [parts.entry(base, failed, speed)]
+    entries += [_ratio(ways.get(way), base, ways.get(way), failed) for way in (NT, TN)]
     if TWO not in ways and not failed:
         # Only the gradient of weights is followed by an update.
-        return [*found, Entry()]
+        return [*entries, Entry()]
     two, one = ways.get(TWO), ways.get(ONE)
     lacking = next((row for row in (one, two) if row and not row["repeats"]), two)
-    return [*found, _ratio(two, one, lacking, failed)]
+    return [*entries, _ratio(two, one, lacking, failed)]
 
 
 def _ratio(row: Row | None, base: Row | None, shown: Row | None, failed: Row | None) -> Entry:

@@ -21,7 +21,7 @@ ERRORS = {
     "after_one_step": ("Parameters after a step", TOLERANCES["parameters"]),
 }
 # What a proof itself and its details say under the same name.
-SAID = ("network", "environment", "mode", "status", "reason")
+NAMED = ("network", "environment", "mode", "status", "reason")
 DETAILS = ["parameters", "frozen_parameters", "loss_error", "later_loss_error"]
 DETAILS += ["worst_cosine_of", "worst_update_of"]
 COLUMNS = ["network", "network_label", "environment", "framework", "framework_label", "mode"]
@@ -93,7 +93,7 @@ def _row(
     proof: dict[str, Any], owners: dict[str, str], catalogue: dict[str, Any]
 ) -> dict[str, Any]:
     details, cosine = proof["details"], proof["details"].get("worst_cosine")
-    known = {name: proof[name] for name in SAID}
+    known = {name: proof[name] for name in NAMED}
     known |= {name: details.get(name) for name in DETAILS}
     return known | {
         "framework": owners[proof["environment"]],

@@ -37,11 +37,11 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     means: dict[tuple[Any, ...], Any] = {}
     for place, own in rows.groupby(common.PLACES):
         means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
-    found = [
+    compared = [
         _row(row, fastest.get(at), means.get(tuple(row[name] for name in OF_PLACE)))
         for at, row in rows.iterrows()
     ]
-    data = pd.DataFrame(found, columns=COLUMNS)
+    data = pd.DataFrame(compared, columns=COLUMNS)
     common.describe(
         inputs,
         "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial; "
@@ -58,19 +58,19 @@ def _row(
     row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | None
 ) -> dict[str, Any]:
     """The row of a result, divided by the fastest of its place, of which the ratio is given."""
-    found = {name: row[name] for name in COLUMNS if name in row} | {
+    compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),
         "verdict": row["word"],
     }
-    found |= dict.fromkeys(["fastest", "ratio", "low", "high", *OVERALL])
+    compared |= dict.fromkeys(["fastest", "ratio", "low", "high", *OVERALL])
     if mean is not None:
-        found |= dict(zip(OVERALL, mean.interval, strict=True))
+        compared |= dict(zip(OVERALL, mean.interval, strict=True))
     if fastest is not None:
         first, ratio = fastest
-        found["fastest"] = f"{first['environment']}.{first['mode']}"
-        found |= dict(zip(("ratio", "low", "high"), ratio.interval, strict=True))
-    return found
+        compared["fastest"] = f"{first['environment']}.{first['mode']}"
+        compared |= dict(zip(("ratio", "low", "high"), ratio.interval, strict=True))
+    return compared
 
 
 def _shown(row: Row) -> str | None:
@@ -79,8 +79,8 @@ def _shown(row: Row) -> str | None:
     if row["ratio"] == 1 and pd.isna(row["low"]):
         words = {FASTEST: FASTEST, TIED: "tied for the fastest", UNKNOWN: "shortest time"}
         return words.get(row["verdict"], "alone")
-    said = "" if row["verdict"] in (SLOWER, UNKNOWN) else f" {TIED}"
-    return ranged(row["ratio"], row["low"], row["high"]) + said
+    verdict = "" if row["verdict"] in (SLOWER, UNKNOWN) else f" {TIED}"
+    return ranged(row["ratio"], row["low"], row["high"]) + verdict
 
 
 def _remarks(row: Row) -> list[str]:

@@ -63,8 +63,8 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     rows = []
     for _, line in timed.groupby(ALIKE, sort=False, dropna=False):
         alone, several = line[line["devices"] == 1], line[line["devices"] > 1]
-        for exchange, together in several.groupby("exchange") if len(alone) else ():
-            points = pd.concat([alone, together]).sort_values("devices")
+        for exchange, sharing in several.groupby("exchange") if len(alone) else ():
+            points = pd.concat([alone, sharing]).sort_values("devices")
             for row in points.to_dict("records"):
                 words = [row["label"], row["network"], row["platform"]]
                 words += [plural(row["threads"], "thread"), *[exchange] * (exchange != "sync")]

@@ -27,20 +27,20 @@ def by_cell(
     trained: Trained, frameworks: Frameworks
 ) -> list[tuple[Row, pd.DataFrame, pd.DataFrame]]:
     """Of each cell, in the order of tables: what names it, its runs, a row for each seed, and all their epochs."""
-    labels, found = list(dict.fromkeys(trained.runs["label"])), []
+    labels, cells = list(dict.fromkeys(trained.runs["label"])), []
     named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
     for _, runs in named.groupby(CELL, sort=False, dropna=False):
         row = runs.iloc[0][[*CELL, "label", "environment_label", "target_accuracy"]].to_dict()
         epochs = trained.epochs[trained.epochs["key"].isin(runs["key"])]
-        found.append((row | {"seeds": len(runs)}, runs, epochs))
+        cells.append((row | {"seeds": len(runs)}, runs, epochs))
 
     def place(cell: tuple[Row, pd.DataFrame, pd.DataFrame]) -> tuple[Any, ...]:
         row, *_ = cell
         order = labels.index(row["label"]), frameworks[row["framework"]].order
-        further = (row[name] for name in ("mode", "platform", "threads"))
-        return *order, version_order(row["environment"]), *further
+        rest = (row[name] for name in ("mode", "platform", "threads"))
+        return *order, version_order(row["environment"]), *rest
 
-    return sorted(found, key=place)
+    return sorted(cells, key=place)
 
 
 def describe(inputs: Inputs, trained: Trained, *notes: str) -> None:
@@ -56,9 +56,9 @@ def spread(values: dict[str, pd.Series]) -> dict[str, float]:
     """Of each name the median over the seeds, the least and the most of them; nothing where there is none."""
     row: dict[str, float] = {}
     for name, series in values.items():
-        found = [float(value) for value in series.dropna()]
-        if found:
-            row |= {name: median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
+        terms = [float(value) for value in series.dropna()]
+        if terms:
+            row |= {name: median(terms), f"least_{name}": min(terms), f"most_{name}": max(terms)}
     return row
 
 

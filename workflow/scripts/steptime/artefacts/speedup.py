@@ -67,33 +67,33 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list[Row]:
     """A row of each cell on several devices beside the cells like it on one."""
-    found, bases, wholes = [], [], []
+    rows, bases, wholes = [], [], []
     for row, alone in several:
         devices, threads, batch = row["devices"], row["threads"], row["batch"]
         # By what was asked for: the one device may have failed.
-        asked, share = set(alone["batch"]), batch // devices
-        weak = batch not in asked and share in asked
-        scaling = "weak" if weak else "strong" if batch in asked else None
+        batches, share = set(alone["batch"]), batch // devices
+        weak = batch not in batches and share in batches
+        scaling = "weak" if weak else "strong" if batch in batches else None
         own = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
-        found.append(own | {"scaling": scaling})
+        rows.append(own | {"scaling": scaling})
         timed = row["status"] == "ok"
         base = one_device(alone, threads, share if weak else batch) if timed else None
         bases.append(base)
         wholes.append(one_device(alone, devices * threads, batch) if timed else None)
     cells = [row for row, _ in several]
     both = zip(_faster(cells, bases, spreads), _faster(cells, wholes, spreads), strict=True)
-    for own, (speedup, whole) in zip(found, both, strict=True):
+    for own, (speedup, whole) in zip(rows, both, strict=True):
         own["speedup"], own["low"], own["high"] = speedup
         own["whole"], own["whole_low"], own["whole_high"] = whole
         own["efficiency"] = own["speedup"] and own["speedup"] / own["devices"]
-    return found
+    return rows
 
 
 def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
     """The timed cell on one device with so many threads and this mini-batch; None where there is none."""
     chosen = alone["threads"].eq(threads) & alone["batch"].eq(batch) & alone["status"].eq("ok")
-    found = alone[chosen].to_dict("records")
-    return found[0] if found else None
+    alike = alone[chosen].to_dict("records")
+    return alike[0] if alike else None
 
 
 def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iterator[Factor]:
@@ -110,8 +110,8 @@ def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iter
 
 def _failed(otherwise: Callable[[Row], str] | str) -> Callable[[Row], str]:
     """Why there is no number: what stopped the cell, or `otherwise` of one that ran."""
-    told = otherwise if callable(otherwise) else lambda row: otherwise
-    return lambda row: why(row) if row["status"] != "ok" else told(row)
+    reason = otherwise if callable(otherwise) else lambda row: otherwise
+    return lambda row: why(row) if row["status"] != "ok" else reason(row)
 
 
 def _factor(heading: str, name: str, low: str, high: str, none: Callable[[Row], str]) -> Column:

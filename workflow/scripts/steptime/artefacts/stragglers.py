@@ -36,9 +36,9 @@ INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices"
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; steps a second of a rank by its own clock, and shares of those alone) and the layout."""
-    found = parts.read(inputs)
+    operations = parts.read(inputs)
     data = pd.DataFrame(
-        [_row(cell) for _, cell in found.groupby(IDENTITY, sort=False, dropna=False)],
+        [_row(cell) for _, cell in operations.groupby(IDENTITY, sort=False, dropna=False)],
         columns=COLUMNS,
     )
     common.describe(
@@ -54,7 +54,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _row(cell: pd.DataFrame) -> dict[str, Any]:
-    found = {name: cell.iloc[0].get(name) for name in COLUMNS}
+    result = {name: cell.iloc[0].get(name) for name in COLUMNS}
     last = f"rank {cell['devices'].iloc[0] - 1}"
     seconds = cell.set_index(["part", "role"])["seconds"].to_dict()
     for rank, part in (("first", "rank 0"), ("last", last)):
@@ -62,7 +62,7 @@ def _row(cell: pd.DataFrame) -> dict[str, Any]:
             name: 1 / seconds[part, state] if seconds.get((part, state)) else None
             for name, state in (("alone", ALONE), ("beside", SLOW))
         }
-        found |= {f"{rank}_{name}": value for name, value in known.items()}
+        result |= {f"{rank}_{name}": value for name, value in known.items()}
         if known["alone"] and known["beside"]:
-            found[f"{rank}_keeps"] = known["beside"] / known["alone"]
-    return found
+            result[f"{rank}_keeps"] = known["beside"] / known["alone"]
+    return result

@@ -72,8 +72,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data, shown = rates(inputs), SHOWN
     if "until" in inputs.entry:
         trained = inputs.trained
-        found = [_to_a_loss(row, inputs.entry, trained) for row in data.to_dict("records")]
-        data = data.join(pd.DataFrame(found, index=data.index, columns=UNTIL))
+        results = [_to_a_loss(row, inputs.entry, trained) for row in data.to_dict("records")]
+        data = data.join(pd.DataFrame(results, index=data.index, columns=UNTIL))
         shown = [*SHOWN, TO_A_LOSS]
     common.describe(inputs, *NOTES, processes(inputs.measured.cells))
     return data, columns(data, shown, efficiency.INDEX)
@@ -129,18 +129,18 @@ def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 def _to_a_loss(row: dict[str, Any], entry: dict[str, Any], trained: Trained) -> dict[str, Any]:
     """Seconds of training until the loss on test images that the entry asks for: the median of seeds that reach it."""
-    asked = entry["until"].get(row["network"])
-    if asked is None:
+    until = entry["until"].get(row["network"])
+    if until is None:
         return {"no_loss": entry["no_loss"].get(row["network"], "no loss is asked for")}
-    nothing = {"loss_asked": asked["loss"]}
+    nothing = {"loss_asked": until["loss"]}
     runs = trained.runs
     if len(runs):
         same = (runs[[*PLACE]] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)
-        runs = runs[same & (runs["variant"] == asked["trained"])]
+        runs = runs[same & (runs["variant"] == until["trained"])]
     if runs.empty:
-        return nothing | {"no_loss": f"{asked['trained']} was not trained here"}
+        return nothing | {"no_loss": f"{until['trained']} was not trained here"}
     epochs = trained.epochs[trained.epochs["key"].isin(runs["key"])]
-    reached = epochs[epochs["test_loss"] <= asked["loss"]].groupby("key")["elapsed"].min()
+    reached = epochs[epochs["test_loss"] <= until["loss"]].groupby("key")["elapsed"].min()
     if len(reached):
         return nothing | {"seconds_to_loss": median(list(reached))}
     return nothing | {"no_loss": why(runs.iloc[0])}

@@ -39,27 +39,27 @@ def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
     """Every cell that began before another of its machine had ended, with the latest such one: (earlier, later)."""
-    found = []
+    pairs = []
     for _, rows in spans.groupby("machine_id", sort=False):
         last = None
         for row in rows.sort_values("started_at").to_dict("records"):
             if last is not None and row["started_at"] < last["ended_at"]:
-                found.append((last["cell"], row["cell"]))
+                pairs.append((last["cell"], row["cell"]))
             if last is None or row["ended_at"] > last["ended_at"]:
                 last = row
-    return found
+    return pairs
 
 
 def sentence(spans: pd.DataFrame) -> str:
     """Whether runs overlapped, in one sentence."""
-    found, machines = overlaps(spans), spans["machine_id"].nunique()
+    pairs, machines = overlaps(spans), spans["machine_id"].nunique()
     where = "" if machines == 1 else f" of the same machine ({machines} machines)"
-    if not found:
+    if not pairs:
         return f"No two of {len(spans)} runs overlapped{where}."
-    named = "; ".join(f"{earlier} and {later}" for earlier, later in found[:NAMED])
-    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    named = "; ".join(f"{earlier} and {later}" for earlier, later in pairs[:NAMED])
+    more = f"; and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
     return (
-        f"{len(found)} of {len(spans)} runs began before another{where} had ended: {named}{more}."
+        f"{len(pairs)} of {len(spans)} runs began before another{where} had ended: {named}{more}."
     )
 
 

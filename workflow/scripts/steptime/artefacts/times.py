@@ -63,7 +63,7 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
 
 def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
     frameworks, reference = inputs.frameworks, _reference(inputs)
-    told = caveats(inputs.catalogue, frameworks)
+    caveat_of = caveats(inputs.catalogue, frameworks)
     cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
     rows = []
     for cell in cells.to_dict("records"):
@@ -76,10 +76,10 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
             for platform, times in reference.items()
             if comparable and platform in _compared(cell["device"], inputs.catalogue)
         }
-        beside = {platform: seconds for platform, seconds in printed_by.items() if seconds}
-        first, theirs = next(iter(beside.items()), (None, None))
+        printed = {platform: seconds for platform, seconds in printed_by.items() if seconds}
+        first, theirs = next(iter(printed.items()), (None, None))
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
-        ratios = {name: cell["seconds"] / seconds for name, seconds in beside.items() if timed}
+        ratios = {name: cell["seconds"] / seconds for name, seconds in printed.items() if timed}
         is_empty = cell["status"] == "ok" and not timed
         reason = "no samples were recorded" if is_empty else cell["reason"]
         rows.append(
@@ -99,7 +99,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
                 "reason": reason,
                 "marks": ", ".join(cell["marks"]),
                 "further": further(cell),
-                "caveat": told.get((cell["network"], lineage), "") if theirs else "",
+                "caveat": caveat_of.get((cell["network"], lineage), "") if theirs else "",
             }
         )
     return rows
@@ -115,12 +115,12 @@ def caveats(catalogue: dict[str, Any], frameworks: Frameworks) -> dict[tuple[str
 
 def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) -> list[str]:
     """A sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
-    told, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks
+    caveat_of, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks
     lineages = (frameworks[name].lineage for name in printed["framework"])
     names = [
         f"{frameworks.lineage(lineage).label}'s {inputs.networks[network]['label']}"
         for network, lineage in dict.fromkeys(zip(printed["network"], lineages, strict=True))
-        if (network, lineage) in told
+        if (network, lineage) in caveat_of
     ]
     what = "Printed times of scripts that trained another network or timed something else"
     return [f"{what}: {', '.join(names)}."] if names else []
@@ -128,7 +128,7 @@ def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) 
 
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
     frameworks, rows = inputs.frameworks, list[dict[str, Any]]()
-    told = caveats(inputs.catalogue, frameworks)
+    caveat_of = caveats(inputs.catalogue, frameworks)
     for row in common.printed_rows(inputs):
         lineage = frameworks[row["framework"]].lineage
         platform = inputs.catalogue["platforms"][row["platform"]]
@@ -146,7 +146,7 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
                 "further": "",
                 "printed": row["value"],
                 "peak_share": _peak_share(row, inputs),
-                "caveat": told.get((row["network"], lineage), ""),
+                "caveat": caveat_of.get((row["network"], lineage), ""),
             }
         )
     return rows
@@ -248,13 +248,13 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
                 entries[_ratio_group(platform, paper), row["column"]] = Entry(text, kind="ratio")
         none = (network, lineage, "")
         first = next((key for key in table if key[:2] == (network, lineage)), none)
-        beside = table.setdefault(first, {})
+        first_line = table.setdefault(first, {})
         for row in theirs.to_dict("records"):
-            told = tuple(filter(None, (row["caveat"], sizes.get(row["network"]))))
-            beside[short, "framework"] = Entry(row["framework_label"], told, kind="words")
-            beside[row["column_group"], row["column"]] = _entry(row)
+            notes_of = tuple(filter(None, (row["caveat"], sizes.get(row["network"]))))
+            first_line[short, "framework"] = Entry(row["framework_label"], notes_of, kind="words")
+            first_line[row["column_group"], row["column"]] = _entry(row)
         if theirs["peak_share"].notna().any():
-            beside[short, MOST_OF_PEAK] = _most_of_peak(theirs, paper)
+            first_line[short, MOST_OF_PEAK] = _most_of_peak(theirs, paper)
     columns = _columns(data, paper)
     names = _lineage_names(data, frameworks)
     named = [
@@ -327,11 +327,11 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
     theirs = _notes_on_theirs(paper)
     if measured.cells.empty:
         return [f"{artefact['quantity']}. {NOTHING_MEASURED}", *theirs[1:]]
-    beside = " or is not in the paper" if theirs else ""
+    more = " or is not in the paper" if theirs else ""
     return [
         f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the fastest; "
         "where none is bold, none is shown to be. A dash is a time that does not exist, for the reason in its "
-        f"footnote; an empty place was not measured here{beside}.",
+        f"footnote; an empty place was not measured here{more}.",
         *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
         raw_data(measured),
@@ -348,19 +348,19 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
     machines = "; ".join(f"{entry['name']}: {entry['machine']}" for entry in platforms)
     gpus = _compared("gpu", paper)
     names = ", ".join(paper["platforms"][name]["name"] for name in gpus)
-    beside = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
+    more = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
     peaks = [
         f"{entry['name']} {entry['peak_gflops']}" + " a core" * (entry["device"] == "cpu")
         for entry in platforms
         if "peak_gflops" in entry
     ]
-    said = (
+    of_peak = (
         f"{MOST_OF_PEAK.capitalize()}: the operations of the network as stated, divided by the printed time and by the "
         f"GFLOP/s that the data sheet gives; the largest share in each line ({', '.join(peaks)})."
     )
     return [
         f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
-        f"{reference['name']} ({reference['machine']}){beside}: another machine, another version of the framework.",
+        f"{reference['name']} ({reference['machine']}){more}: another machine, another version of the framework.",
         f"{paper['short']} measured on {machines}.",
-        *([said] if peaks else []),
+        *([of_peak] if peaks else []),
     ]

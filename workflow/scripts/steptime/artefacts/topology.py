@@ -30,28 +30,28 @@ FACES = {
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """Every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
     topologies, artefact = inputs.topologies, inputs.entry
-    rows = [(name, *row) for name, found in topologies.items() for row in _parts(found)]
+    rows = [(name, *row) for name, host in topologies.items() for row in _parts(host)]
     data = pd.DataFrame(rows, columns=COLUMNS)
-    heights = [_height(found) for found in topologies.values()]
+    heights = [_height(host) for host in topologies.values()]
     with figures.canvas(len(topologies), 1, 0.72 * sum(heights) + 0.7) as (drawing, grid):
         panels = list(np.atleast_1d(grid).flat)
-        for panel, (name, found), height in zip(panels, topologies.items(), heights, strict=True):
+        for panel, (name, host), height in zip(panels, topologies.items(), heights, strict=True):
             panel.set(xlim=(0, WIDTH), ylim=(0, height))
             panel.axis("off")
-            _machine(panel, found, height)
-            title = f"{name}: {found['cpu']['model']}, {gibibytes(found['memory_bytes'])}"
-            title += ", a virtual machine" if found["cpu"]["virtual"] else ""
+            _machine(panel, host, height)
+            title = f"{name}: {host['cpu']['model']}, {gibibytes(host['memory_bytes'])}"
+            title += ", a virtual machine" if host["cpu"]["virtual"] else ""
             panel.set_title(title, fontsize=9.5)
         figures.title(drawing, artefact["title"])
         figures.notes_below(drawing, _notes(topologies, artefact))
     return data, drawing
 
 
-def _parts(found: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
+def _parts(host: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
     """The COLUMNS of each part of a machine, less the platform."""
-    for at, node in enumerate(found["nodes"]):
+    for at, node in enumerate(host["nodes"]):
         yield "memory node", at, "machine", node["bytes"], _listed(node["cpus"]), _memory(node, at)
-    for at, package in enumerate(found["packages"]):
+    for at, package in enumerate(host["packages"]):
         yield "package", at, "machine", None, "", plural(len(package["cores"]), "core")
         inside = f"package {at}"
         for number, cache in enumerate(package["caches"]):
@@ -59,7 +59,7 @@ def _parts(found: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
             yield name, number, inside, cache["bytes"], _listed(cache["cpus"]), _size(cache)
         for number, cpus in enumerate(package["cores"]):
             yield "core", number, inside, None, _listed(cpus), plural(len(cpus), "hardware thread")
-    for at, text in enumerate(_devices(found)):
+    for at, text in enumerate(_devices(host)):
         yield "device", at, "machine", None, "", text
 
 
@@ -77,10 +77,6 @@ def _groups(package: Row) -> list[tuple[str, list[list[int]]]]:
     return groups or [("last cache not reported", package["cores"])]
 
 
-def _columns(cores: list[list[int]]) -> int:
-    return len(cores) if len(cores) <= WORDY else 16
-
-
 def _group_height(cores: list[list[int]]) -> float:
     if len(cores) <= WORDY:
         return ROW_HEIGHT + CORE_HEIGHT + GAP
@@ -91,24 +87,24 @@ def _package_height(package: Row) -> float:
     return ROW_HEIGHT + sum(_group_height(cores) + GAP for _, cores in _groups(package))
 
 
-def _height(found: Row) -> float:
-    packages = sum(_package_height(package) + GAP for package in found["packages"])
-    devices = (0.62 + GAP) * len(_devices(found))
+def _height(host: Row) -> float:
+    packages = sum(_package_height(package) + GAP for package in host["packages"])
+    devices = (0.62 + GAP) * len(_devices(host))
     return max(ROW_HEIGHT + 2 * GAP + packages, GAP + devices) + GAP
 
 
-def _machine(axes: Axes, found: Row, height: float) -> None:
+def _machine(axes: Axes, host: Row, height: float) -> None:
     right = WIDTH - DEVICES_WIDTH
     _box(axes, 0, 0, WIDTH, height, "machine")
     top = height - GAP
-    width = (right - 2 * GAP) / max(1, len(found["nodes"]))
-    apart = GAP if len(found["nodes"]) > 1 else 0
-    for at, node in enumerate(found["nodes"]):
+    width = (right - 2 * GAP) / max(1, len(host["nodes"]))
+    apart = GAP if len(host["nodes"]) > 1 else 0
+    for at, node in enumerate(host["nodes"]):
         left = GAP + at * width
         _box(axes, left, top - ROW_HEIGHT, width - apart, ROW_HEIGHT, "memory")
         _write(axes, left + width / 2, top - ROW_HEIGHT / 2, _memory(node, at))
     top -= ROW_HEIGHT + GAP
-    for at, package in enumerate(found["packages"]):
+    for at, package in enumerate(host["packages"]):
         tall = _package_height(package)
         _box(axes, GAP, top - tall, right - 2 * GAP, tall, "package")
         text = f"package {at}: {plural(len(package['cores']), 'core')}"
@@ -119,7 +115,7 @@ def _machine(axes: Axes, found: Row, height: float) -> None:
             inner -= _group_height(cores) + GAP
         top -= tall + GAP
     top = height - GAP
-    for text in _devices(found):
+    for text in _devices(host):
         _box(axes, right + 2 * GAP, top - 0.62, DEVICES_WIDTH - 3 * GAP, 0.62, "cache")
         axes.plot([right - GAP, right + 2 * GAP], [top - 0.31] * 2, color="#888888", linewidth=1.2)
         _write(axes, right + GAP / 2 + DEVICES_WIDTH / 2, top - 0.31, text, size=7)
@@ -136,7 +132,8 @@ def _group(
     left, top, width = place
     _box(axes, left, top - _group_height(cores), width, _group_height(cores), "cache")
     _write(axes, left + GAP, top - ROW_HEIGHT / 2, label, "left")
-    columns, is_wordy = _columns(cores), len(cores) <= WORDY
+    is_wordy = len(cores) <= WORDY
+    columns = len(cores) if is_wordy else 16
     step, tall = (width - GAP) / columns, CORE_HEIGHT if is_wordy else CELL_HEIGHT
     for at, cpus in enumerate(cores):
         x, y = left + GAP + (at % columns) * step, top - ROW_HEIGHT - (at // columns + 1) * tall
@@ -152,10 +149,10 @@ def _group(
         _write(axes, x + (step - GAP) / 2, y + tall / 2, text, size=size)
 
 
-def _devices(found: Row) -> list[str]:
-    names = iter(gpu["model"] for gpu in found["gpus"])
+def _devices(host: Row) -> list[str]:
+    names = iter(gpu["model"] for gpu in host["gpus"])
     texts = []
-    for device in found["devices"]:
+    for device in host["devices"]:
         kind = next(names, "GPU") if device["kind"] == "GPU" else device["kind"]
         speed, width = device["speed"], device["width"]
         link = f"{speed.removesuffix(' PCIe')} × {width}" if speed and width else "link not told"
@@ -186,7 +183,7 @@ def _write(
 
 def _notes(topologies: dict[str, Row], artefact: Row) -> list[str]:
     notes = [f"{artefact['caption']}: {artefact['sources'][0]}."]
-    notes += [f"{name}: no GPU is seen." for name, found in topologies.items() if not found["gpus"]]
-    is_virtual = any(found["cpu"]["virtual"] for found in topologies.values())
+    notes += [f"{name}: no GPU is seen." for name, host in topologies.items() if not host["gpus"]]
+    is_virtual = any(host["cpu"]["virtual"] for host in topologies.values())
     hidden = "A virtual machine may not see the caches and memory nodes of its host."
     return [*notes, *[hidden] * is_virtual]

@@ -75,7 +75,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         values[place] = model | evaluate(**model)
         values[place] |= {"ssd": model["bandwidth"]} if place in disks else {}
     values |= {place: dict.fromkeys(["bandwidth", *FORMULAS]) for place in absent}
-    found = [
+    quantities = [
         {
             "quantity": row["row"],
             "key": key,
@@ -91,7 +91,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         for place, own in values.items()
         if key in own
     ]
-    data = pd.DataFrame(found, columns=COLUMNS)
+    data = pd.DataFrame(quantities, columns=COLUMNS)
     ranks = "Sums over ranks: the most that any framework's sums over ranks reached (steptime_exchange)."
     notes = [*_notes(peaks), *([ranks] if summed else []), *([DISK_NOTE] if disks else [])]
     page.notes = [*notes, *page.notes]
@@ -104,10 +104,10 @@ def copied_per_second(peak: dict[str, Any]) -> float:
 
     STREAM's copy counts each byte twice, as it is read and as it is written (McCalpin 1995); a transfer moves it once.
     """
-    found = peak["threads"].values()
-    if all("transfers" in known for known in found):
-        return max(known["transfers"]["to_device_pinned"] for known in found)
-    return max(known["streams"]["copy"] for known in found) / 2
+    peaks = peak["threads"].values()
+    if all("transfers" in known for known in peaks):
+        return max(known["transfers"]["to_device_pinned"] for known in peaks)
+    return max(known["streams"]["copy"] for known in peaks) / 2
 
 
 def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
@@ -143,12 +143,13 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
         if key in FORMULAS:
             calculated = value[key, AS_PRINTED]
             ratio = Entry(f"{calculated / row['number']:.4f}", kind="ratio")
-            line |= {(short, "calculated"): Entry(_text(calculated), kind="ours")}
+            text = f"{calculated:.6f}" if calculated < 2 else f"{calculated:.4g}"
+            line |= {(short, "calculated"): Entry(text, kind="ours")}
             line |= {("Calculated ÷ printed", ""): ratio}
         for place in places[1:]:
             known, missing = value.get((key, place)), dash(reasons[place] or NOT_HERE)
-            found = missing if pd.isna(known) else Entry(f"{known:.4g}", kind="ours")
-            line["Measured bandwidth", place] = found
+            entry = missing if pd.isna(known) else Entry(f"{known:.4g}", kind="ours")
+            line["Measured bandwidth", place] = entry
         lines.append(((row["row"], row["unit"], FORMULAS.get(key, "given")), line))
     return laid_out(lines, ["Quantity", "Unit", "Formula"], headings)
 
@@ -171,7 +172,3 @@ def _notes(peaks: dict[str, dict[str, Any]]) -> list[str]:
         "device in the same memory could be given; between GPUs, from the first one to that which it reaches slowest. "
         "All else is the paper's."
     ]
-
-
-def _text(value: float) -> str:
-    return f"{value:.6f}" if value < 2 else f"{value:.4g}"

@@ -8,7 +8,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import PLACE, PLAIN
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import ERROR_RATE, marked, processes, ranged, significant, why
+from steptime.render.words import ERROR_RATE, marked, processes, significant, why
 from steptime.statistics.ratios import of_pairs, to_bases
 from steptime.statistics.words import FASTEST, TIED, words
 
@@ -26,17 +26,17 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     # The heading names the mode.
     named = cells[is_plain].assign(mode="")
     plain = common.labelled(named, inputs.frameworks, inputs.networks).assign(mode=PLAIN)
-    said = words(plain, of_pairs(plain, statistics.ratios))
+    word_of = words(plain, of_pairs(plain, statistics.ratios))
     best = cells[~is_plain].sort_values("seconds").drop_duplicates([*PLACE, "environment"])
     tuned = {_place(row): row for row in best.to_dict("records")}
     rows = plain.to_dict("records")
     bases = [tuned.get(_place(row)) for row in rows]
     ratios = to_bases(rows, bases, statistics.ratios)
-    found = [
-        _row(row, base, said.get(at)) | _interval(row, base, ratio and ratio.inverse.interval)
+    compared = [
+        _row(row, base, word_of.get(at)) | _interval(row, base, ratio and ratio.inverse.interval)
         for at, (row, base, ratio) in enumerate(zip(rows, bases, ratios, strict=True))
     ]
-    data = pd.DataFrame(found, columns=COLUMNS)
+    data = pd.DataFrame(compared, columns=COLUMNS)
     common.describe(
         inputs,
         *([winners(data)] if len(data) else []),
@@ -64,14 +64,14 @@ def winners(rows: pd.DataFrame) -> str:
             (same if len(without) == 1 else tied).append(network)
         else:
             other.append(f"{' or '.join(sorted(without))} on {network}")
-    said = [
+    sentences = [
         f"Without them the fastest would be {', '.join(other)}." if other else "",
         f"Without them the fastest is the same on {', '.join(same)}." if same else "",
         f"Without them the same frameworks are tied on {', '.join(tied)}." if tied else "",
         *changed,
         f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def _leaders(place: pd.DataFrame, column: str) -> set[str]:
@@ -88,23 +88,23 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 
 def _row(row: Row, base: Row | None, word: str | None) -> dict[str, Any]:
-    found = {name: row[name] for name in common.NAMED}
-    found |= {"plain_seconds": row["seconds"], "plain_marks": ", ".join(row["marks"])}
+    compared = {name: row[name] for name in common.NAMED}
+    compared |= {"plain_seconds": row["seconds"], "plain_marks": ", ".join(row["marks"])}
     known = base or {"seconds": None, "marks": [], "word": None}
-    found |= {"seconds": known["seconds"], "marks": ", ".join(known["marks"])}
-    return found | {"verdict": known["word"], "plain_verdict": word}
+    compared |= {"seconds": known["seconds"], "marks": ", ".join(known["marks"])}
+    return compared | {"verdict": known["word"], "plain_verdict": word}
 
 
 def _interval(
     row: Row, base: Row | None, interval: tuple[float, float, float] | None
 ) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(["ratio", "low", "high"])
-    found["lacking"] = why(base) if base else "not timed in another mode"
+    numbers: dict[str, Any] = dict.fromkeys(["ratio", "low", "high"])
+    numbers["lacking"] = why(base) if base else "not timed in another mode"
     if base and pd.notna(row["seconds"]) and pd.notna(base["seconds"]):
-        found |= {"ratio": row["seconds"] / base["seconds"]}
+        numbers |= {"ratio": row["seconds"] / base["seconds"]}
     if interval:
-        found["ratio"], found["low"], found["high"] = interval
-    return found
+        numbers["ratio"], numbers["low"], numbers["high"] = interval
+    return numbers
 
 
 def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
@@ -112,10 +112,6 @@ def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
     known, shown = inputs.entry["settings"], list(dict.fromkeys(data["framework"]))
     lines = [f"{inputs.frameworks[name].label}: {line}." for name in shown for line in known[name]]
     return [*lines, *(f"All: {line}." for line in known["all"])]
-
-
-def _ratio(row: Row) -> str | None:
-    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
 
 
 def _lacking(row: Row) -> str:
@@ -134,6 +130,6 @@ BEST, PLAINLY = "is_fastest", "plain_fastest"
 SHOWN = [
     Column("Best known settings, s", "seconds", significant, _lacking, "ours", marked, BEST),
     Column("Plain, s", "plain_seconds", significant, why, "ours", _plain_marked, PLAINLY),
-    Column("Plain / best known", _ratio, str, _why, "ours"),
+    Column("Plain / best known", common.ratio_of, str, _why, "ours"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

@@ -41,7 +41,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
     page = inputs.page
-    page.facts = [*_summary(data), *findings.said_of_grids(inputs)]
+    page.facts = [*_summary(data), *findings.grids_asked(inputs)]
     page.notes = [
         "Main claims are in the paper's abstract, its list of findings or its conclusions; details are what it says "
         "of its set-up and of others.",
@@ -74,13 +74,13 @@ def _summary(data: pd.DataFrame) -> list[str]:
     for weight, heading in HEADINGS.items():
         own = data[data["weight"] == weight]
         theirs, ours = (own[f"{side}_verdict"].value_counts() for side in ("theirs", "ours"))
-        told = [
+        counted = [
             f"{counts.get(HOLDS, 0)} of {counts.get(HOLDS, 0) + counts.get(FAILS, 0)} {words}"
             for counts, words in ((theirs, "hold by its own numbers"), (ours, "hold here"))
             if counts.get(HOLDS, 0) + counts.get(FAILS, 0)
         ]
         if len(own):
-            lines.append(f"{'; '.join([f'{heading}: {len(own)}', *told])}.")
+            lines.append(f"{'; '.join([f'{heading}: {len(own)}', *counted])}.")
     return lines
 
 

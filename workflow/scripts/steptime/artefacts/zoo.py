@@ -128,7 +128,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             network = networks.index((row["network_label"], row["batch"]))
             _tile(axes, network, runners.index(label), row)
         for height, label in enumerate(runners):
-            _beside(axes, len(networks), height, data[labels == label])
+            _words_beside(axes, len(networks), height, data[labels == label])
         right = len(networks) + sum(BESIDE.values())
         ticks = [at + 0.5 for at in range(len(networks))]
         headings = [f"{label}\nbatch {batch}" for label, batch in networks]
@@ -174,7 +174,7 @@ def _words(axes: Axes, middle: float, top: int, words: str, **style: Any) -> Non
     axes.text(middle, top + 0.5, words, ha="center", va="center", **style)
 
 
-def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
+def _words_beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
     timed = rows[rows["status"] == "ok"]
     words = dict.fromkeys(BESIDE, "")
     if len(timed):
