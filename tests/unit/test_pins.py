@@ -65,7 +65,7 @@ def test_each_group_of_the_workflow_s_packages_is_whole(groups):
     lock = (ROOT / "requirements.lock").read_text()
     first, *rest = re.split(r"^# Group (\w+):", lock, flags=re.MULTILINE)
     parts = dict(zip(rest[::2], rest[1::2], strict=True))
-    text = first if groups else first.partition(offline.FURTHER)[0]
+    text = first if groups else first.partition(offline.NOT_NEEDED)[0]
     listed = offline.pins("\n".join([text, *map(parts.get, groups)]))
     names = {pin.partition("==")[0] for pin in listed}
     for name in names:

@@ -30,17 +30,17 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_trial_ends_with_its_last_cell_and_nothing_is_said_after_the_last():
     """A run that goes on after an interrupt has fewer cells of its first trial than the grid."""
-    run.begin(cells=5, parts={"trial 1 at 1 thread": 2, "trial 1": 3})
+    run.begin(cells=5, stages={"trial 1 at 1 thread": 2, "trial 1": 3})
     progress.begin()
     ended = []
-    for parts in (*2 * [["trial 1 at 1 thread", "trial 1"]], ["trial 1"], [], []):
-        progress.report("a cell", "took a second", 1.0, parts, "")
+    for stages in (*2 * [["trial 1 at 1 thread", "trial 1"]], ["trial 1"], [], []):
+        progress.report("a cell", "took a second", 1.0, stages, "")
         ended.append(progress.ended())
     assert ended == ["", "trial 1 at 1 thread", "trial 1", "", ""]
 
 
 def test_the_last_trial_ends_where_other_cells_follow_such_as_trainings():
-    run.begin(cells=3, parts={"trial 1": 2})
+    run.begin(cells=3, stages={"trial 1": 2})
     progress.begin()
     progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
     progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
@@ -50,7 +50,7 @@ def test_the_last_trial_ends_where_other_cells_follow_such_as_trainings():
 
 
 def test_a_run_without_trials_has_none_that_ends():
-    run.begin(cells=1, parts=None)
+    run.begin(cells=1, stages=None)
     progress.begin()
     progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
     assert progress.ended() == ""
@@ -60,14 +60,14 @@ def test_a_cell_is_of_its_trial_and_in_the_first_of_its_column_too():
     first = CELL | {"network": "fcn5", "dataset": "", "repeat": 1, "threads": 2}
     second = first | {"repeat": 2}
     shown = [key_of(first), key_of(second)]
-    assert progress.parts_of(first, shown)[1:] == ["trial 1 at 2 threads of local-cpu", "trial 1"]
-    assert progress.parts_of(second, shown) == []
-    assert progress.parts_of(first | {"batch": 7}, shown) == []
+    assert progress.stages_of(first, shown)[1:] == ["trial 1 at 2 threads of local-cpu", "trial 1"]
+    assert progress.stages_of(second, shown) == []
+    assert progress.stages_of(first | {"batch": 7}, shown) == []
 
 
 def test_cells_that_are_asked_for_on_the_way_are_counted():
     first = CELL | {"network": "fcn5", "dataset": "", "repeat": 4}
-    run.begin(cells=6, parts={"trial 1": 6}, shown={"cells": [key_of(first)]})
+    run.begin(cells=6, stages={"trial 1": 6}, shown={"cells": [key_of(first)]})
     progress.expect([first, first | {"batch": 7}])
     assert run.facts()["cells"] == 8 and shard_path(key_of(first)) in run.facts()["work"]
 
@@ -262,7 +262,7 @@ def test_a_line_says_how_many_and_by_the_clock_when_all_is_done(capsys):
     cell = CELL | {"network": "fcn5"}
     keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
     guessed = dict.fromkeys(map(shard_path, keys), 10.0) | {"results/tables/a.parquet": 1.0}
-    run.begin(cells=4, parts={}, work=guessed, began=time.monotonic())
+    run.begin(cells=4, stages={}, work=guessed, began=time.monotonic())
     progress.begin()
     progress.report("torch-9.9  fcn5", "120.8 ms ±1.0 %", 20.0, [], keys[0])
     assert re.match(

@@ -64,7 +64,7 @@ def plan(tmp_path, monkeypatch):
         measure(cells[key])
     made = grid.Plan(cells, {COMPARED: first}, looks=[3, 6, 12])
     written.write(made, Path("plan.json"))
-    run.begin(cells=0, parts={}, shown={"cells": list(cells)})
+    run.begin(cells=0, stages={}, shown={"cells": list(cells)})
     progress.begin()
     return made
 
@@ -73,7 +73,7 @@ def choose(monkeypatch, trial, *before, platforms=("local-cpu",), **asked):
     """The cells that an analysis chooses, as (network, environment, repeat), and the file that says so."""
     file = Path(f"{trial}.json")
     words = ["repeats", "--plan", "plan.json", "--trial", str(trial)]
-    words += ["--asked", json.dumps(ASKED | asked), "--platforms", *platforms]
+    words += ["--repeats", json.dumps(ASKED | asked), "--platforms", *platforms]
     words += ["--added", *map(str, before), "--output", str(file)]
     monkeypatch.setattr("sys.argv", words)
     repeats.main()

@@ -196,8 +196,8 @@ def plain_outputs(artefacts):
 def facts_of(artefact):
     """All that a program is told of an artefact besides its files, as JSON."""
     facts = {word: FACTS[word]() for word in artefact.entry["needs"] if word in FACTS}
-    told = {"artefact": artefact.name, "facts": facts, "data": data_of(artefact)}
-    return json.dumps(told, sort_keys=True)
+    job = {"artefact": artefact.name, "facts": facts, "data": data_of(artefact)}
+    return json.dumps(job, sort_keys=True)
 
 
 @cache

@@ -172,11 +172,11 @@ def begin_run():
         ) from error
     waiting = [cell_of(wildcards) for wildcards in jobs_to_run("measure_cell")]
     shown = shown_so_far()
-    told = set(shown.get("cells", []))
-    parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
+    keys = set(shown.get("cells", []))
+    stages = Counter(each for cell in waiting for each in progress.stages_of(cell.facts(), keys))
     guessed = work.guess(files_to_make(), CONFIGURATION, OWN_CORES, shown_by())
-    ways = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
-    varied = ["mode"] if len(ways) > len({environment for environment, _ in ways}) else []
+    runners = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
+    varied = ["mode"] if len(runners) > len({environment for environment, _ in runners}) else []
     varied += ["platform"] if len({cell.platform for cell in PLAN.cells.values()}) > 1 else []
     run.begin(
         began=time.monotonic(),
@@ -185,9 +185,9 @@ def begin_run():
         platforms=CONFIGURATION.platforms,
         data=CONFIGURATION.data,
         cells=len(waiting),
-        waiting=[cell.key for cell in waiting if cell.key in told],
-        # Where cells are measured one by one, each part of the grid ends before the next begins.
-        parts=None if COUNTS_JOBS else parts,
+        waiting=[cell.key for cell in waiting if cell.key in keys],
+        # Where cells are measured one by one, each stage of the grid ends before the next begins.
+        stages=None if COUNTS_JOBS else stages,
         shown=shown,
         looks=PLAN.looks,
         shown_by=shown_by(),

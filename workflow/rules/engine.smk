@@ -140,8 +140,8 @@ def keep_turns():
     scheduler = workflow.scheduler
     scheduler.job_rate_limiter, select = None, scheduler._job_selector
 
-    def select_in_turn(jobs, *told):
-        chosen = select(jobs, *told)
+    def select_in_turn(jobs, *arguments):
+        chosen = select(jobs, *arguments)
         waiting = max((job.priority for job in jobs if job not in chosen), default=0)
         return [job for job in chosen if job.priority >= waiting]
 

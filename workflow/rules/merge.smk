@@ -29,8 +29,8 @@ rule merge_cells:
     input:
         shards=shards_of,
         added=added_to,
-        made_with=made_with,
-        shown=shown_beside,
+        foundations=foundations,
+        shown=showing_shards,
         statistics=lambda wildcards: STATISTICS if wildcards.artefact in OF_STEPS else [],
     output:
         "results/merged/{artefact}.parquet",
@@ -72,11 +72,11 @@ if PLAN.looks:
         params:
             plan=str(PLAN_FILE),
             looks=PLAN.looks,
-            asked=json.dumps({"until": REPEATS.until, "budget_seconds": REPEATS.budget_seconds}),
+            repeats=json.dumps({"until": REPEATS.until, "budget_seconds": REPEATS.budget_seconds}),
             platforms=HERE,
             code=digests.program_digest("steptime.merge.repeats"),
         shell:
-            '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial} --asked {params.asked:q}'
+            '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial} --repeats {params.repeats:q}'
             " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
 
 

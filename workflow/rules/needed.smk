@@ -105,12 +105,12 @@ def shards_of(wildcards):
 def compared_artefacts():
     """The artefacts whose results this run compares: those that it is asked for, or all that have timed steps."""
     targets = {Path(target).stem for target in asked_targets()}
-    asked = [each for each in CATALOGUE.values() if {each.name, f"make_{each.owner}"} & targets]
-    known = {name for each in asked for name in (each.name, f"make_{each.owner}")}
-    words = {word for each in asked for word in inputs_of(each)}
-    if not asked or not targets <= known or "every_cell" in words:
+    artefacts = [each for each in CATALOGUE.values() if {each.name, f"make_{each.owner}"} & targets]
+    known = {name for each in artefacts for name in (each.name, f"make_{each.owner}")}
+    words = {word for each in artefacts for word in inputs_of(each)}
+    if not artefacts or not targets <= known or "every_cell" in words:
         return list(OF_STEPS)
-    return [each.made_of for each in asked]
+    return [each.made_of for each in artefacts]
 
 
 def keys_of(artefacts):
@@ -134,8 +134,8 @@ def is_at_hand(key):
 
 def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
-    asked, further = keys_of(compared_artefacts()), interim.added(chosen_until())
-    chosen = {*asked, *further, *filter(is_at_hand, STEPS)}
+    compared, further = keys_of(compared_artefacts()), interim.added(chosen_until())
+    chosen = {*compared, *further, *filter(is_at_hand, STEPS)}
     return shards_at_hand([key for key in STEPS if key in chosen])
 
 
@@ -166,7 +166,7 @@ def compared_before(wildcards):
     return shards_at_hand([*keys, *interim.added(chosen_until(int(wildcards.trial) - 1))])
 
 
-def made_with(wildcards):
+def foundations(wildcards):
     """All that the cells of an artefact stand on: a proof may refuse what stood.
 
     Where something is made again that a cell need not follow, Snakemake would not look at what follows the cell.
@@ -181,7 +181,7 @@ def shown_by():
     return grid.shown_by(PLAN.cells, machine.usable_cpus())
 
 
-def shown_beside(wildcards):
+def showing_shards(wildcards):
     """The shards of cells that show the gradients of an artefact's, and are none of them."""
     keys = keys_of([wildcards.artefact])
     shown = dict.fromkeys(map(shown_by().get, keys)).keys() - keys - {None}

@@ -60,8 +60,8 @@ def within_reach(folder, platforms):
 def shards_at_hand(keys):
     """The shards of cells, given by their keys, of which those that this run cannot measure must be there already."""
     for platform, reason in REMOTE.items():
-        asked = [shard_path(key) for key in keys if key.startswith(f"{platform}/")]
-        if missing := [path for path in asked if not Path(path).exists()]:
+        paths = [shard_path(key) for key in keys if key.startswith(f"{platform}/")]
+        if missing := [path for path in paths if not Path(path).exists()]:
             raise WorkflowError(
                 f"{len(missing)} shards of the platform '{platform}' are missing, such as {missing[0]}, and "
                 f"this run cannot measure them: {reason}. Fetch what was measured there with "
@@ -112,16 +112,16 @@ def asked_of_slurm(
 
     # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
     entries = CONFIGURATION.platforms.values()
-    said = {key for entry in entries for key in entry.get("cluster", {})}
-    asked = {
+    named = {key for entry in entries for key in entry.get("cluster", {})}
+    requested = {
         resource: lambda needs, _, key=key: needs["cluster"].get(key)
         for key, resource in OPTIONS.items()
-        if key in said
+        if key in named
     }
     if any(placement.nodes_of(entry, 2) > 1 for entry in entries):
         # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
-        asked |= {"nodes": nodes, "tasks": tasks_of}
-    asked |= {
+        requested |= {"nodes": nodes, "tasks": tasks_of}
+    requested |= {
         "mem_mb": lambda needs, _: int(needs["memory_gib"] * 1024),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
@@ -129,4 +129,4 @@ def asked_of_slurm(
         "slurm_extra": lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip(),
         "runtime": lambda _, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES,
     }
-    return {name: of_entry(value, {"mem_mb": 0}.get(name)) for name, value in asked.items()}
+    return {name: of_entry(value, {"mem_mb": 0}.get(name)) for name, value in requested.items()}

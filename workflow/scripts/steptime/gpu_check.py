@@ -77,13 +77,13 @@ def run_all(todo: Iterator[tuple[str, Callable[[], str]]]) -> int:
             continue
         start = time.monotonic()
         try:
-            state, said = "ok", check()
+            state, outcome = "ok", check()
         except Failure as failure:
-            state, said, failed = "FAILED", str(failure), failed + 1
+            state, outcome, failed = "FAILED", str(failure), failed + 1
         # Whatever it is, the other checks tell more than a traceback alone.
         except Exception as error:
-            state, said, failed = "FAILED", f"{type(error).__name__}: {error}", failed + 1
-        print(f"{state:10} {title} ({time.monotonic() - start:.1f} s): {said}", flush=True)
+            state, outcome, failed = "FAILED", f"{type(error).__name__}: {error}", failed + 1
+        print(f"{state:10} {title} ({time.monotonic() - start:.1f} s): {outcome}", flush=True)
     return failed
 
 
@@ -108,7 +108,7 @@ def checks(
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
             yield f"{name}: a GPU that is full", partial(full_is_told, *own)
-        has = declarations.declared(together(known[name]))
+        has = declarations.declared(adapter_of_ranks(known[name]))
         if "gpu" in has["DEVICES"] and "sync" in has["EXCHANGES"]:
             yield f"{name}: two GPUs that share gradients", partial(two_share, *own)
     yield "peak of the GPU", partial(peak, standing)
@@ -117,23 +117,23 @@ def checks(
 def gpu_environments() -> dict[str, dict[str, Any]]:
     """The entries of environments for GPUs, with what each differs in."""
     catalogue = yaml.safe_load(project.path("config/frameworks.yaml").read_text())
-    found = {
+    entries = {
         name: entry | entry.get("differing", {}).get(name, {})
         for entry in catalogue.values()
         for name in entry["environments"]
     }
-    return {name: entry for name, entry in found.items() if entry.get("device") == "gpu"}
+    return {name: entry for name, entry in entries.items() if entry.get("device") == "gpu"}
 
 
 def nvml_answers() -> str:
     """Every question that is asked has an answer; those without one are told, and no failure."""
-    told = []
+    answers = []
     for each in machine.gpus():
         missing = [name for name in gpu.FACTS if name not in each]
-        told.append(json.dumps(each) + (f" without {', '.join(missing)}" if missing else ""))
+        answers.append(json.dumps(each) + (f" without {', '.join(missing)}" if missing else ""))
         if not each["uuid"] or each["model"] == "unknown":
-            raise Failure(f"a GPU has no UUID or no name: {told[-1]}")
-    return "; ".join(told)
+            raise Failure(f"a GPU has no UUID or no name: {answers[-1]}")
+    return "; ".join(answers)
 
 
 def gpu_of_a_cell() -> str:
@@ -171,10 +171,10 @@ def specification(name: str, narrow: bool) -> dict[str, Any]:
 
 def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
     """The narrow network is the specified one on this GPU."""
-    found, details = network.prove(
+    verdict, details = network.prove(
         network.job_of(name, entry), specification(wanted, True), "", folder / "proof.log"
     )
-    _refuse(**found, log=folder / "proof.log")
+    _refuse(**verdict, log=folder / "proof.log")
     seen = {key: details[key] for key in ("loss_error", "worst_update", "later_loss_error")}
     return ", ".join(f"{key} {value:.2g}" for key, value in seen.items())
 
@@ -183,11 +183,11 @@ def rounding_is_seen(name: str, entry: dict[str, Any], folder: Path, precision: 
     """Checks that the limits of float32 refuse an LSTM whose products are rounded, or says that they cannot be."""
     job, log = network.job_of(name, entry), folder / f"{precision}.log"
     job["precision"] = precision
-    found, details = network.prove(job, specification("lstm32", True), "", log)
-    if found["status"] in ("not_equivalent", "unsupported"):
-        return f"refused: {found['reason']}"
-    if found["status"] != "ok":
-        raise Failure(f"{found['status']}: {found['reason']}")
+    verdict, details = network.prove(job, specification("lstm32", True), "", log)
+    if verdict["status"] in ("not_equivalent", "unsupported"):
+        return f"refused: {verdict['reason']}"
+    if verdict["status"] != "ok":
+        raise Failure(f"{verdict['status']}: {verdict['reason']}")
     update = f"the worst update is off by {details['worst_update']:.2g}"
     raise Failure(f"products are of {precision}, and {USUAL}'s limits do not see it: {update}")
 
@@ -198,7 +198,7 @@ def rounded_cell(name: str, entry: dict[str, Any], folder: Path, precision: str)
     if not reference.exists():
         np.savez(reference, **compute(specification(TIMED, False), BATCH, precision))
     own = {"precision": precision, "reference": str(reference), "gradients": True}
-    outcome = run_cell(name, entry, folder, further=own)
+    outcome = run_cell(name, entry, folder, changes=own)
     if outcome.status == "unsupported" or "bits" in outcome.reason:
         return f"none here: {outcome.reason}"
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
@@ -214,16 +214,16 @@ def run_cell(
     folder: Path,
     watches: Sequence[Any] = (),
     variables: dict[str, str] | None = None,
-    further: dict[str, Any] | None = None,
+    changes: dict[str, Any] | None = None,
 ) -> Outcome:
-    """A cell of TIMED at BATCH on this GPU, without its reference but for what is `further` asked."""
+    """A cell of TIMED at BATCH on this GPU, without its reference; `changes` go into its job."""
     job = network.job_of(name, entry)
     job["variables"] = job["variables"] | (variables or {})
-    asked = network.worker_job(job, specification(TIMED, False))
-    asked |= {"task": tasks.USUAL, "batch": BATCH, "sampling": SAMPLING, "threads": 2}
-    asked |= further or {}
-    cpus = machine.cpus_of_ranks(2, asked["ranks"])
-    return network.run(job, asked, folder / "cell.log", cpus, LIMIT_SECONDS, watches)
+    request = network.worker_job(job, specification(TIMED, False))
+    request |= {"task": tasks.USUAL, "batch": BATCH, "sampling": SAMPLING, "threads": 2}
+    request |= changes or {}
+    cpus = machine.cpus_of_ranks(2, request["ranks"])
+    return network.run(job, request, folder / "cell.log", cpus, LIMIT_SECONDS, watches)
 
 
 def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
@@ -278,7 +278,7 @@ def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
     return outcome.reason
 
 
-def together(entry: dict[str, Any]) -> str:
+def adapter_of_ranks(entry: dict[str, Any]) -> str:
     """The adapter of two ranks of an environment with this entry."""
     return exchanges.adapter_of(entry["adapter"], 2, "sync")
 
@@ -287,12 +287,12 @@ def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
     """Two ranks, each on a GPU of its own, train the specified network, and a cell of them is timed."""
     if (count := len(placement.fitting_gpus({}))) < 2:
         return f"not checked, which is no fault: it takes two GPUs, and {count} may be used"
-    shares = {"adapter": together(entry), "devices": 2, "exchange": "sync"}
+    shares = {"adapter": adapter_of_ranks(entry), "devices": 2, "exchange": "sync"}
     job, log = network.job_of(name, entry) | shares, folder / "two.log"
-    found, details = network.prove(job, specification(TIMED, True), "", log)
-    _refuse(**found, log=log)
+    verdict, details = network.prove(job, specification(TIMED, True), "", log)
+    _refuse(**verdict, log=log)
     own = {key: job[key] for key in ("adapter", "exchange")} | {"ranks": 2, "batch": 2 * BATCH}
-    outcome = run_cell(name, entry, folder, further=own)
+    outcome = run_cell(name, entry, folder, changes=own)
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
     settings = json.dumps(outcome.events["ready"]["settings"])
     return f"loss off by {details['loss_error']:.2g}; median {_median(outcome):.3g} s; {settings}"
@@ -302,10 +302,10 @@ def peak(standing: list[str]) -> str:
     """Products, copies and transfers."""
     if not standing:
         raise Failure("no environment is ready, so there is no cuBLAS to measure with")
-    found = gpu_peak.measure("local-gpu", standing)
-    if "reason" in found:
-        raise Failure(found["reason"])
-    return json.dumps({name: found[name] for name in PEAK})
+    peak_row = gpu_peak.measure("local-gpu", standing)
+    if "reason" in peak_row:
+        raise Failure(peak_row["reason"])
+    return json.dumps({name: peak_row[name] for name in PEAK})
 
 
 def _median(outcome: Outcome) -> float:

@@ -43,7 +43,7 @@ def disturbed(path: Path, here: str) -> bool:
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
         return peak["machine_id"] == here and any(
-            found.get("disturbed") for found in peak["threads"].values()
+            rows.get("disturbed") for rows in peak["threads"].values()
         )
     row, _, _ = shard.read_parts(path)
     return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)

@@ -64,9 +64,9 @@ class Current:
         """Whether a proof is of what is asked, in an environment as the one here; `mark`: see `cell.proof_mark`."""
         proof = self._read(proof_path(f"{environment}.{mode}-{network}{mark}"))
         job = self.expected.proving_job(environment, mode, network, mark)
-        asked = job | {"variables": digests.digest(job["variables"])}
-        asked["environment_digest"] = self.expected.environment_digest(environment)
-        if any(proof.get(name) != asked[name] for name in OF_A_PROOF):
+        expected = job | {"variables": digests.digest(job["variables"])}
+        expected["environment_digest"] = self.expected.environment_digest(environment)
+        if any(proof.get(name) != expected[name] for name in OF_A_PROOF):
             return False
         failed = proof["status"] == "install_failed"
         return not failed or (self.manifest(environment) and not self._is_installed(environment))

@@ -218,7 +218,7 @@ class CellRun:
             self.title,
             self.task.result(outcome) + marked,
             time.monotonic() - self.clock,
-            progress.parts_of(self.cell, shown),
+            progress.stages_of(self.cell, shown),
             key_of(self.cell),
         )
         if ended := progress.ended():

@@ -82,7 +82,7 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 
     Raises PackError where there is none and for a target that is no file, and what `check` raises.
     """
-    files = found(results, platform)
+    files = files_of(results, platform)
     shards = files["cells"]
     if not shards:
         raise PackError(f"There is no shard in {results}/{FOLDER}: measure something first.")
@@ -143,7 +143,7 @@ def _unpack(source: Path, folder: Path) -> None:
         ) from error
 
 
-def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
+def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     """The files of each kind below a results folder, of one platform or of all."""
     files = {
         kind: sorted(results.glob(pattern.format(platform=platform)))
@@ -206,7 +206,7 @@ def proofs_of(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _take(source: Path, results: Path, expected: Expected | None) -> int:
-    files = found(source)
+    files = files_of(source)
     shards = files["cells"]
     if not shards:
         raise PackError(
@@ -226,7 +226,7 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
     there = check(source, shards)
     here: dict[str, str] = {}
     # A folder does not come to hold several kinds of machine: one shard tells.
-    for path in {path.parent.parent.name: path for path in found(results)["cells"]}.values():
+    for path in {path.parent.parent.name: path for path in files_of(results)["cells"]}.values():
         row, _, footer = shard.read_parts(path)
         here[path.parent.parent.name] = shard.kind_of_machine(path, row, footer)
     if expected:

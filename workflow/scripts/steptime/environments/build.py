@@ -72,7 +72,7 @@ class Builder:
         # Who brings all packages along needs no installer.
         self.uv = "" if self.supply else installer.find_uv()
         # What was printed last.
-        self.said = ""
+        self.printed = ""
 
     def stands(self) -> bool:
         """Whether the environment is there, was made to its end from these pins, and has its packages still."""
@@ -109,8 +109,8 @@ class Builder:
 
     def prepared(self) -> dict[str, str]:
         """What the preparing step says of the environment that stands."""
-        said = self.prefix / PREPARED
-        return json.loads(said.read_text()) if said.is_file() else {}
+        prepared = self.prefix / PREPARED
+        return json.loads(prepared.read_text()) if prepared.is_file() else {}
 
     def installed(self) -> dict[str, str]:
         """The packages of the environment with their versions."""
@@ -130,14 +130,14 @@ class Builder:
 
     def clear_stacks(self, environment: str) -> None:
         """Says which libraries ask for an executable stack, and takes that off those that are ours."""
-        found = libraries.executable_stacks(self.prefix.resolve())
+        stacks = libraries.executable_stacks(self.prefix.resolve())
         done = "where one does not load, set GLIBC_TUNABLES=glibc.rtld.execstack=2"
         if not self.supply:
             done = "taken off"
-            for path, place in found.items():
+            for path, place in stacks.items():
                 libraries.clear(path, place)
-        if found:
-            refused = f"an executable stack ({', '.join(path.name for path in found)})"
+        if stacks:
+            refused = f"an executable stack ({', '.join(path.name for path in stacks)})"
             say(f"{environment}: glibc 2.41 and newer refuse what asks for {refused}: {done}")
 
     def run(
@@ -158,8 +158,8 @@ class Builder:
             )
         except FileNotFoundError:
             done = subprocess.CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
-        self.said = done.stdout + done.stderr
-        self.log.write(self.said)
+        self.printed = done.stdout + done.stderr
+        self.log.write(self.printed)
         self.log.flush()
         return done
 
@@ -217,8 +217,8 @@ class Builder:
 
     def _prepare(self) -> None:
         if self.step:
-            said = prepare.step(self.step)(self.prefix.absolute(), self.run)
-            (self.prefix / PREPARED).write_text(json.dumps(said))
+            parts = prepare.step(self.step)(self.prefix.absolute(), self.run)
+            (self.prefix / PREPARED).write_text(json.dumps(parts))
 
     def _exact(self, name: str) -> str:
         """A package with the sign before its version: for CUDA torch===2.13.0, which no wheel 2.13.0+cpu satisfies."""
@@ -270,15 +270,15 @@ class Builder:
         self, done: subprocess.CompletedProcess[str], failure: str, advice: str = ""
     ) -> None:
         if done.returncode != 0:
-            said = done.stderr or done.stdout
+            printed = done.stderr or done.stdout
             # Nothing that the framework is to blame for, so no result.
-            if any(text in said for text in NO_SPACE):
+            if any(text in printed for text in NO_SPACE):
                 raise OSError(
                     errno.ENOSPC,
                     "the disk is full: free some space and run again",
                     str(self.prefix),
                 )
-            raise InstallError(reason(said, failure) + advice)
+            raise InstallError(reason(printed, failure) + advice)
 
 
 def is_passing(output: str) -> bool:
@@ -291,14 +291,14 @@ def reason(output: str, failure: str) -> str:
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
     output = "\n".join(map(plain, output.splitlines()))
-    said = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
-    said = re.split(r"(?m)^\s*(?:hint|help):", said)[0].replace("│", " ")
-    said = re.sub(r"\s*cause:|\s*[├╰]─▶", ":", said)
-    said = re.sub(r"\S*(?:://|(?<![\w.])/)\S*", "...", said)
-    said = re.sub(r" in [\d.]+ ?m?s\b", "", " ".join(said.split())).rstrip(".")
-    if len(said) > LONGEST:
-        said = f"{said[: LONGEST // 2].rstrip()} ... {said[-LONGEST // 2 :].lstrip()}"
-    return f"{failure} ({said})" if said else failure
+    text = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
+    text = re.split(r"(?m)^\s*(?:hint|help):", text)[0].replace("│", " ")
+    text = re.sub(r"\s*cause:|\s*[├╰]─▶", ":", text)
+    text = re.sub(r"\S*(?:://|(?<![\w.])/)\S*", "...", text)
+    text = re.sub(r" in [\d.]+ ?m?s\b", "", " ".join(text.split())).rstrip(".")
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2].rstrip()} ... {text[-LONGEST // 2 :].lstrip()}"
+    return f"{failure} ({text})" if text else failure
 
 
 def remove(prefix: Path) -> None:
@@ -346,7 +346,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
             "status": "install_failed",
             "reason": f"{error}; to try again: `{again}`",
             "machine": machine.own_id(),
-            "passing": is_passing(builder.said),
+            "passing": is_passing(builder.printed),
         }
     installed = builder.installed()
     if (prefix / TOOK).is_file():

@@ -36,16 +36,16 @@ def main() -> None:
 
 def find_uv() -> str:
     """Path of uv: that of this Python's packages, one on PATH, or that of .venv, which is made for it."""
-    beside, own = Path(sys.executable).with_name("uv"), project.path(".venv/bin/uv")
-    found = str(beside) if beside.exists() else shutil.which("uv")
-    if found is None and not own.exists():
+    of_python, own = Path(sys.executable).with_name("uv"), project.path(".venv/bin/uv")
+    path = str(of_python) if of_python.exists() else shutil.which("uv")
+    if path is None and not own.exists():
         subprocess.run(["sh", Path(__file__).with_name("bootstrap.sh")], stdout=sys.stderr)
-    if found is None and not own.exists():
+    if path is None and not own.exists():
         sys.exit(
             "uv, which makes environments, is not there: install it beside Snakemake with "
             "`python -m pip install uv`."
         )
-    return found or str(own)
+    return path or str(own)
 
 
 def environment_variables() -> dict[str, str]:
@@ -65,17 +65,17 @@ def pip_settings() -> dict[str, str]:
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
     )
-    found: dict[str, dict[str, str]] = {}
+    sections: dict[str, dict[str, str]] = {}
     for line in listed.stdout.splitlines():
         name, _, quoted = line.partition("=")
         section, _, option = name.rpartition(".")
-        found.setdefault(section, {})[option] = ast.literal_eval(quoted)
+        sections.setdefault(section, {})[option] = ast.literal_eval(quoted)
     # pip may be missing beside a Snakemake that the user brought along; its variables still count.
     named = {
         option: os.environ.get("PIP_" + option.upper().replace("-", "_")) for option in SETTINGS
     }
     variables = {option: text for option, text in named.items() if text}
-    return found.get("global", {}) | found.get("install", {}) | variables
+    return sections.get("global", {}) | sections.get("install", {}) | variables
 
 
 def translate(settings: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:

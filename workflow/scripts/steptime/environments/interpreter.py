@@ -46,11 +46,11 @@ def stands_as(manifest: Mapping[str, Any]) -> bool:
 
 def installed(prefix: Path) -> dict[str, str]:
     """The packages below `prefix` with their versions, by the names of the folders that installers leave."""
-    found = {}
+    packages = {}
     for path in prefix.glob("lib/python*/site-packages/*.*-info"):
         name, _, version = path.stem.partition("-")
-        found[normalise(name)] = version.partition("-py")[0]
-    return found
+        packages[normalise(name)] = version.partition("-py")[0]
+    return packages
 
 
 def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
@@ -74,8 +74,8 @@ def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -
     for command in (["python", "find", "--no-python-downloads"], ["python", "install", "--no-bin"]):
         done = run_uv(*command, wanted)
         if done.returncode == 0:
-            found = run_uv("python", "find", "--no-python-downloads", wanted)
-            path = Path(found.stdout.strip().splitlines()[-1]) if found.stdout.strip() else None
+            answer = run_uv("python", "find", "--no-python-downloads", wanted)
+            path = Path(answer.stdout.strip().splitlines()[-1]) if answer.stdout.strip() else None
             if path and version_of(path, wanted):
                 return path
     return None
@@ -105,5 +105,5 @@ def candidates(wanted: str) -> Iterator[Path]:
                 yield Path(path)
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     # The newest patch first: 3.11.10 comes before 3.11.9.
-    found = versions.glob(f"{wanted}*/bin/python")
-    yield from sorted(found, key=lambda path: [len(path.parts[-3]), path.parts[-3]], reverse=True)
+    paths = versions.glob(f"{wanted}*/bin/python")
+    yield from sorted(paths, key=lambda path: [len(path.parts[-3]), path.parts[-3]], reverse=True)

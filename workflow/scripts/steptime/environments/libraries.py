@@ -71,12 +71,12 @@ def inspect(prefix: Path) -> Libraries:
     Each with `vector`, the widest kind of MULTIPLIES that it has in earnest, the counts of all as `multiplies`, and
     what it `holds` of HOLDS.
     """
-    found: Libraries = {}
+    inspected: Libraries = {}
     for path in sorted(prefix.rglob("*.so*")):
         name = name_of(path, prefix)
         if name and path.is_file() and not path.is_symlink() and (about := _read(path)):
-            found[name] = about
-    return found
+            inspected[name] = about
+    return inspected
 
 
 def name_of(path: Path, prefix: Path) -> str:
@@ -181,7 +181,7 @@ def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
 
 def executable_stacks(prefix: Path) -> dict[Path, int]:
     """The libraries below `prefix` that ask for an executable stack, refused by glibc 2.41, and where each says so."""
-    found = {}
+    stacks = {}
     for path in sorted(prefix.rglob("*.so*")):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
@@ -189,8 +189,8 @@ def executable_stacks(prefix: Path) -> dict[Path, int]:
             if begin[:5] == b"\x7fELF\x02" and len(begin) == HEADERS:
                 for at, kind, flags in _segments(begin):
                     if kind == STACK and flags & EXECUTABLE:
-                        found[path] = at + 4
-    return found
+                        stacks[path] = at + 4
+    return stacks
 
 
 def clear(path: Path, place: int) -> None:

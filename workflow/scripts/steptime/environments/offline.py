@@ -20,14 +20,14 @@ from steptime import project
 from steptime.environments import installer
 
 # In requirements.lock, before what only installers, clusters, tests and documents need.
-FURTHER = "# To install"
+NOT_NEEDED = "# To install"
 MOST_NAMED = 5
 
 
 def main() -> None:
     """Command line; ends with a sentence where something is lacking."""
     prefix = Path(sys.argv[1])
-    needed, _, further = project.path("requirements.lock").read_text().partition(FURTHER)
+    needed, _, rest = project.path("requirements.lock").read_text().partition(NOT_NEEDED)
     folders = (installer.pip_settings().get("find-links") or "").split()
     names = [
         file.name
@@ -35,7 +35,7 @@ def main() -> None:
         for file in sorted(Path(folder.removeprefix("file://")).glob("*"))
     ]
     here = {re.sub("[-_.]+", "-", each.metadata["Name"] or "").lower() for each in distributions()}
-    carried = [pin for pin in pins(needed + further) if is_among(pin, names)]
+    carried = [pin for pin in pins(needed + rest) if is_among(pin, names)]
     lacking = [
         pin for pin in pins(needed) if pin not in carried and pin.partition("==")[0] not in here
     ]

@@ -58,16 +58,16 @@ def parse(content: Any, where: str) -> Pins:
 
 
 def _parsed(content: dict[str, Any], where: str) -> Pins:
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     conda: list[str] = []
     listed: list[Any] | None = None
     for entry in content["dependencies"]:
         if isinstance(entry, dict) and list(entry) == ["pip"] and isinstance(entry["pip"], list):
             listed = entry["pip"]
         elif match := PYTHON.fullmatch(str(entry)):
-            found["python"] = match[1]
+            versions["python"] = match[1]
         elif match := PIP.fullmatch(str(entry)):
-            found["pip"] = match[1]
+            versions["pip"] = match[1]
         elif CONDA.fullmatch(str(entry)):
             conda.append(str(entry))
         else:
@@ -76,7 +76,7 @@ def _parsed(content: dict[str, Any], where: str) -> Pins:
                 "package as name==version in the list 'pip:'."
             )
     for name, example in (("python", "python=3.11"), ("pip", "pip=25.3")):
-        if name not in found:
+        if name not in versions:
             raise InputError(
                 f"{where}: 'dependencies' does not pin {name}: write for instance {example}."
             )
@@ -86,7 +86,7 @@ def _parsed(content: dict[str, Any], where: str) -> Pins:
         )
     packages, requirements = _requirements(listed, where)
     return Pins(
-        **found,
+        **versions,
         channels=tuple(content["channels"]),
         conda=tuple(sorted(conda)),
         packages=packages,

@@ -76,7 +76,7 @@ def merge(
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     shown_by = run.facts().get("shown_by", {})
-    siblings = _beside(keys, shown_by)
+    siblings = _showing(keys, shown_by)
     rows = judged.by_place(judged.by_losses(rows), siblings)
     rows = judged.by_gradients(rows, siblings, shown_by)
     values = map(values_of, rows)
@@ -85,8 +85,8 @@ def merge(
         name: pa.array(column, CONSTANT.field(name).type).take(of_row)
         for name, column in columns.items()
     }
-    together = pa.concat_tables(tables).combine_chunks()
-    merged |= dict(zip(together.column_names, together.columns, strict=True))
+    samples = pa.concat_tables(tables).combine_chunks()
+    merged |= dict(zip(samples.column_names, samples.columns, strict=True))
     # A machine's words reach every table; those of the frameworks were made plain when they were said.
     known["machines"], known["software"] = map(plain_values, (known["machines"], known["software"]))
     known |= {"missing": missing or [], "looks": looks or []}
@@ -95,7 +95,7 @@ def merge(
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
 
 
-def _beside(keys: list[str], shown_by: dict[str, str]) -> list[dict[str, Any]]:
+def _showing(keys: list[str], shown_by: dict[str, str]) -> list[dict[str, Any]]:
     """The rows of those other cells that show the gradients of these."""
     known = set(keys)
     others = dict.fromkeys(shown_by.get(key, key) for key in keys)

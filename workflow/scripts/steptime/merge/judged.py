@@ -51,8 +51,8 @@ def by_losses(rows: list[Row]) -> list[Row]:
     for number, row in enumerate(rows):
         # Where ranks do not wait for one another, the first loss depends on who was first.
         waits = row["exchange"] not in GROUPED
-        told = row["status"] == "ok" and row.get("first_loss") is not None
-        if told and waits:
+        is_timed = row["status"] == "ok" and row.get("first_loss") is not None
+        if is_timed and waits:
             named = row["variant"] or row["network"], row["batch"], row["precision"]
             groups[(*named, row.get("seed"), row["devices"])].append(number)
     judged = list(rows)
@@ -130,10 +130,10 @@ def _reference(row: Row) -> tuple[float, float, str] | None:
     path = Path(reference_path({"network": network, "batch": batch, "precision": precision}))
     # Nothing computes one again that was carried here and is of another network.
     of = f"{row.get('network_digest')} {batch}{marked(precision, ' ')} "
-    return _told(path, precision) or _told(carried(path), precision, of)
+    return _of_file(path, precision) or _of_file(carried(path), precision, of)
 
 
-def _told(path: Path, precision: str, of: str = "") -> tuple[float, float, str] | None:
+def _of_file(path: Path, precision: str, of: str = "") -> tuple[float, float, str] | None:
     """The same of a file; None where there is none, it has no numbers, or it does not say that it is `of` this."""
     try:
         with np.load(path, allow_pickle=False) as content:

@@ -91,18 +91,18 @@ def of_table(table: pa.Table, source: str) -> Measured:
     rows = table.to_pandas()
     rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
     machines = description.get("machines", {})
-    said = description.get("statistics")
-    statistics = Statistics.from_json(said) if said else None
+    estimates = description.get("statistics")
+    statistics = Statistics.from_json(estimates) if estimates else None
     summary = summarise(rows, logical_cores(machines), description.get("looks", []), statistics)
     statistics = statistics or words.estimate(summary)
-    told = set(description.get("told", []))
-    cells = _with_arithmetic(summary, description.get("arithmetic", {}), told)
+    told_keys = set(description.get("told", []))
+    cells = _with_arithmetic(summary, description.get("arithmetic", {}), told_keys)
     software = description.get("software", {})
     return Measured(rows, cells, machines, software, source, statistics)
 
 
 def logical_cores(machines: dict[str, dict[str, Any]]) -> dict[str, int]:
-    return {name: found.get("cpu", {}).get("logical_cores") for name, found in machines.items()}
+    return {name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()}
 
 
 def was_told(settings: dict[str, Any]) -> bool:
@@ -116,13 +116,13 @@ def taken(registers: str) -> str:
 
 
 def _with_arithmetic(
-    cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told: Collection[str] = ()
+    cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told_keys: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Adds ARITHMETIC, and marks results of old code, and those whose keys were `told` to take newer code."""
-    first = {interim.first_of(key) for key in told}
-    found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
+    """Adds ARITHMETIC, and marks results of old code, and those whose library was told to take newer code."""
+    first = {interim.first_of(key) for key in told_keys}
+    codes = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     vectors = []
-    for cell, known in zip(cells.itertuples(), found, strict=True):
+    for cell, known in zip(cells.itertuples(), codes, strict=True):
         vector = known.get("vector", "")
         if cell.status == "ok" and vector == "SSE" and not known["at_run_time"]:
             cell.marks.append("without AVX")
@@ -133,6 +133,6 @@ def _with_arithmetic(
         vectors.append(taken(vector) if "told of AVX2" in cell.marks else vector)
     return cells.assign(
         vector=vectors,
-        blas=[", ".join(known.get("blas", [])) for known in found],
-        at_run_time=[known.get("at_run_time", False) for known in found],
+        blas=[", ".join(known.get("blas", [])) for known in codes],
+        at_run_time=[known.get("at_run_time", False) for known in codes],
     )

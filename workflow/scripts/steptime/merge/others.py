@@ -29,7 +29,7 @@ def read(plan_path: Path) -> Grid:
     """What lies here as this plan asks for it."""
     grid = Grid(plan_path.stem)
     statistics = plan_path.parents[1] / "statistics" / plan_path.name
-    said = json.loads(statistics.read_text()) if statistics.exists() else None
+    estimates = json.loads(statistics.read_text()) if statistics.exists() else None
     try:
         plan = written.read(plan_path)
         for task in tasks.TASKS.values():
@@ -38,7 +38,7 @@ def read(plan_path: Path) -> Grid:
             if not keys or not task.feeds:
                 continue
             is_of_steps = task.name == tasks.USUAL
-            table = merge(keys, plan.missing, None, plan.looks, said if is_of_steps else None)
+            table = merge(keys, plan.missing, None, plan.looks, estimates if is_of_steps else None)
             if task.feeds == "trainings":
                 grid.trained = trainings.of_table(table, str(plan_path))
             else:

@@ -1,8 +1,8 @@
 """Chooses the results that are measured further times: those of places where a comparison has a wide interval.
 
     workflow/scripts/launch merge.repeats --plan results/plan/my-grid.json --trial 6 \
-    --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
-    --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
+    --repeats '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
+    --added results/further/my-grid-3.json --output results/further/my-grid-6.json
 
 What is chosen follows from the rows of the trials before, so the same rows give the same cells: a run that was
 interrupted goes on with them, and one that has ended asks for nothing more.
@@ -59,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Choose the cells that are measured again.")
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
     parser.add_argument("--trial", required=True, type=int, help="the last trial that is added")
-    parser.add_argument("--asked", required=True, type=json.loads, help="until and budget_seconds")
+    parser.add_argument("--repeats", required=True, type=json.loads, help="until, budget_seconds")
     parser.add_argument("--platforms", nargs="*", default=[], help="that this run can measure")
     parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier choices")
     parser.add_argument("--output", required=True, type=Path)
@@ -69,21 +69,21 @@ def main() -> None:
     keys = [*plan.artefacts[COMPARED], *before]
     rows = cells.merge(keys, expected=plan.expected).to_pandas()
     summary = summarise(rows, planned=plan.looks)
-    found = list(comparisons(summary))
-    wide = [each for each in found if each.is_wide(options.asked["until"])]
-    here = [each for each in found if summary.at[each.cell, "platform"] in options.platforms]
+    compared = list(comparisons(summary))
+    wide = [each for each in compared if each.is_wide(options.repeats["until"])]
+    here = [each for each in compared if summary.at[each.cell, "platform"] in options.platforms]
     took = seconds(rows, summary)
     spent = sum(took[at] for at in _labels(summary, before))
     last = max(trial for trial in plan.looks if trial < options.trial)
     trials = range(last + 1, options.trial + 1)
-    chosen = choose(here, took, len(trials), options.asked, spent)
-    asked = [key for label in chosen for key in _keys(summary.loc[label], trials)]
+    chosen = choose(here, took, len(trials), options.repeats, spent)
+    added = [key for label in chosen for key in _keys(summary.loc[label], trials)]
     # What another machine has measured by its own run.
-    asked += _at_hand(plan, trials, options.platforms)
-    write_json(options.output, {"cells": sorted(asked, key=list(plan.cells).index)})
+    added += _at_hand(plan, trials, options.platforms)
+    write_json(options.output, {"cells": sorted(added, key=list(plan.cells).index)})
     lasting = sum(took[at] for at in chosen) * len(trials)
-    _tell(len(found), len(wide), last, len(chosen), len(trials), lasting)
-    new = [plan.cells[key] for key in asked if not Path(shard_path(key)).exists()]
+    _tell(len(compared), len(wide), last, len(chosen), len(trials), lasting)
+    new = [plan.cells[key] for key in added if not Path(shard_path(key)).exists()]
     progress.expect([cell.facts() for cell in new])
 
 
@@ -98,10 +98,10 @@ def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
 
 
 def choose(
-    found: Iterable[Comparison],
+    compared: Iterable[Comparison],
     took: dict[Any, float],
     trials: int,
-    asked: dict[str, float],
+    repeats: dict[str, float],
     spent: float,
 ) -> list[Any]:
     """The labels of results that so many further trials of fit into the rest of the budget, place by place.
@@ -112,15 +112,15 @@ def choose(
     """
     of_place: dict[Any, list[Comparison]] = {}
     widest: dict[Any, float] = {}
-    for each in found:
+    for each in compared:
         of_place.setdefault(each.fastest, []).append(each)
-        if each.is_wide(asked["until"]):
+        if each.is_wide(repeats["until"]):
             widest[each.fastest] = max(each.half, widest.get(each.fastest, 0))
     chosen: list[Any] = []
     for fastest in sorted(widest, key=lambda at: -widest[at]):
         new = [fastest, *(each.cell for each in of_place[fastest] if each.ratio.interval[0] < FAR)]
         more = sum(took[at] for at in new) * trials
-        if spent + more <= asked["budget_seconds"]:
+        if spent + more <= repeats["budget_seconds"]:
             chosen += new
             spent += more
     return chosen
@@ -155,15 +155,15 @@ def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:
     ]
 
 
-def _tell(found: int, wide: int, last: int, count: int, trials: int, lasting: float) -> None:
-    said = f"after {last} trials, {wide} of {plural(found, 'comparison')} have a wide interval"
+def _tell(compared: int, wide: int, last: int, count: int, trials: int, lasting: float) -> None:
+    text = f"after {last} trials, {wide} of {plural(compared, 'comparison')} have a wide interval"
     if count:
         more = f"{plural(count, 'result')} of them get {trials} further runs each"
-        said += f": {more} (about {progress.duration(lasting)})"
+        text += f": {more} (about {progress.duration(lasting)})"
     elif wide:
-        said += ", and no further run fits into the budget"
-    if found:
-        say(said)
+        text += ", and no further run fits into the budget"
+    if compared:
+        say(text)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def main() -> None:
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
-    said = estimated(written.read(options.plan))
-    write_json(options.output, said.to_json())
+    estimates = estimated(written.read(options.plan))
+    write_json(options.output, estimates.to_json())
 
 
 def estimated(plan: Plan) -> words.Statistics:

@@ -82,17 +82,17 @@ def summarise(
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in _plain_rows(frame):
         cells.setdefault(tuple(row[name] for name in IDENTITY), []).append(row)
-    found = [
+    cell_rows = [
         _summary(rows, logical_cores or {}) | {"looks": list(planned)} for rows in cells.values()
     ]
-    _set_versions(found)
-    summary = pd.DataFrame(found, columns=COLUMNS)
-    # The index has the rows of `found`, in their order.
+    _set_versions(cell_rows)
+    summary = pd.DataFrame(cell_rows, columns=COLUMNS)
+    # The index has the rows of `cell_rows`, in their order.
     statistics = statistics or words.estimate(summary)
-    for cell in found:
+    for cell in cell_rows:
         _set_interval(cell, statistics)
         cell["word"] = statistics.words.get(words.key(cell))
-    return pd.DataFrame(found, columns=COLUMNS)
+    return pd.DataFrame(cell_rows, columns=COLUMNS)
 
 
 def _refuse_regions(frame: pd.DataFrame) -> None:

@@ -48,12 +48,12 @@ class Trained:
     @property
     def drawn_threads(self) -> dict[str, int]:
         """By platform the threads that a figure draws: the most that its CPUs are enough for, or the fewest."""
-        found = {}
+        threads = {}
         for platform, counts in self.runs.groupby("platform", sort=False)["threads"]:
             cpus = self.times.platforms[platform].get("cpu", {}).get("logical_cores")
             within = counts[counts <= cpus] if cpus else counts
-            found[platform] = int(within.max() if len(within) else counts.min())
-        return found
+            threads[platform] = int(within.max() if len(within) else counts.min())
+        return threads
 
     @property
     def notes(self) -> list[str]:
@@ -112,9 +112,9 @@ def _run(epochs: pd.DataFrame) -> dict[str, Any]:
         reached = (
             f"{100 * row['accuracy']:.2f} %" if judged else f"a loss of {row['test_loss']:.3g}"
         )
-        asked = f"; {100 * row['target_accuracy']:g} % are asked for" if judged else ""
+        target = f"; {100 * row['target_accuracy']:g} % are asked for" if judged else ""
         row["reason"] = (
             f"{reached} after {plural(row['epochs'], 'epoch')} and {row['seconds']:.3g} s, when "
-            f"{WHY[row['stopped']]}{asked}"
+            f"{WHY[row['stopped']]}{target}"
         )
     return row

@@ -14,7 +14,7 @@ from steptime.statistics.words import FASTEST, SLOWER, TIED, key
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
     """For each place networks by frameworks, the fastest first, from the rows of `artefacts.ratios`; [] without any."""
-    found = []
+    platforms = []
     places = ["platform", "devices", "threads"]
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
         title = f"{platform}, {plural(threads, 'thread')}"
@@ -23,14 +23,14 @@ def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
         for row in rows.to_dict("records"):
             network = (row["network_label"], row["batch"])
             lines.setdefault(network, {})[row["framework_label"]] = _entry(row)
-        ways = rows.drop_duplicates("framework_label").sort_values("overall", kind="stable")
-        overall = {row["framework_label"]: _overall(row) for row in ways.to_dict("records")}
+        runners = rows.drop_duplicates("framework_label").sort_values("overall", kind="stable")
+        overall = {row["framework_label"]: _overall(row) for row in runners.to_dict("records")}
         known = {"title": title, "says": fastest(rows), "frameworks": list(overall)}
         known |= {"threads": threads, "rows": rows.index}
         most = max(1.5, rows["high"].max(), rows["ratio"].max())
         known |= {"least": min(1, rows["low"].min()), "most": most}
-        found.append(known | {"lines": lines, "overall": overall})
-    return found
+        platforms.append(known | {"lines": lines, "overall": overall})
+    return platforms
 
 
 def _entry(row: Row) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def fastest(rows: pd.DataFrame) -> str:
         "one run of each cannot tell which is the fastest": unknown,
     }
     sentences = [", ".join(parts)]
-    sentences += [f"{rest.format(count)}, {said}" for said, count in ends.items() if count]
+    sentences += [f"{rest.format(count)}, {ending}" for ending, count in ends.items() if count]
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
@@ -153,7 +153,7 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
     names = {name: (name, name.replace("holds", "hold").replace("does", "do")) for name in ANSWERED}
     names[UNDECIDED] = ("is undecided", "are undecided")
 
-    def said(rows: pd.DataFrame) -> str:
+    def sentence(rows: pd.DataFrame) -> str:
         counts = rows["ours_verdict"].value_counts()
         numbers = [
             f"{counts[name]} {word if counts[name] > 1 else words[0]}"
@@ -167,7 +167,7 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
     ours = findings[findings["ours_verdict"].isin(names)]
     ours = ours.sort_values("weight", ascending=False, kind="stable")
     papers = {
-        paper: {"says": said(rows), "claims": ours[ours["paper"] == paper].to_dict("records")}
+        paper: {"says": sentence(rows), "claims": ours[ours["paper"] == paper].to_dict("records")}
         for paper, rows in findings.groupby("paper", sort=False)
     }
-    return {"says": said(findings), "papers": papers}
+    return {"says": sentence(findings), "papers": papers}

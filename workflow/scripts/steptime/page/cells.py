@@ -51,8 +51,8 @@ def gather(
     cells = common.labelled(cells, frameworks, catalogue)
     times = zip(cells["seconds"], cells["low"], cells["high"], strict=True)
     cells["interval"] = [_interval(*each) for each in times]
-    told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform", "caveat"]]
-    cells["remarks"] = [_remarks(cell) for cell in told.to_dict("records")]
+    noted = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform", "caveat"]]
+    cells["remarks"] = [_remarks(cell) for cell in noted.to_dict("records")]
     cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
     return cells
 
@@ -83,10 +83,10 @@ def _with_printed(
     if not compared:
         nothing = dict.fromkeys(("theirs", "ratio", "printed_in", "theirs_platform"))
         return cells.assign(**nothing, caveat="")
-    beside = pd.concat(compared, ignore_index=True).drop_duplicates(IDENTITY)
+    printed = pd.concat(compared, ignore_index=True).drop_duplicates(IDENTITY)
     kept = [*IDENTITY, "theirs", "ratio", "printed_in", "theirs_platform", "caveat"]
     # A cell's numbers of threads and devices may be of another integer type in a table, which a merge does not mind.
-    return cells.merge(beside[kept], on=IDENTITY, how="left")
+    return cells.merge(printed[kept], on=IDENTITY, how="left")
 
 
 def _with_peaks(cells: pd.DataFrame, shares: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -45,13 +45,13 @@ def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
 
 def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any]]:
     """For each filter its title, the place of its column, and the values to choose from."""
-    found = []
+    choices = []
     for place, column in enumerate(columns):
         if column.filtered:
             values = [plain(value) for value in rows[column.name].unique()]
             values = sorted(values) if column.kind == "count" else values
-            found.append({"title": column.title, "place": place, "values": values})
-    return found
+            choices.append({"title": column.title, "place": place, "values": values})
+    return choices
 
 
 def plain(value: Any) -> Any:

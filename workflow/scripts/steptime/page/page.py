@@ -75,11 +75,10 @@ def build(
     common = embed.common_words(job["artefacts"])
     artefacts = [embed.artefact(entry, output.parent, common) for entry in job["artefacts"]]
     own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
-    found = {entry["name"]: pd.read_parquet(entry["rows"]) for entry in artefacts if entry["rows"]}
-    made = [(entry, found[entry["name"]]) for entry in artefacts if entry["rows"]]
+    made = [(entry, pd.read_parquet(entry["rows"])) for entry in artefacts if entry["rows"]]
     compared = [(entry["short"], rows) for entry, rows in made if entry["kind"] == "times"]
     shares = [rows for entry, rows in made if entry["kind"] == "efficiency"]
-    tables = {kind: found.get(entry["name"]) for kind, entry in own.items()}
+    tables = {entry["kind"]: rows for entry, rows in made if entry is own.get(entry["kind"])}
     claims = tables.get("findings")
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
     catalogued = _catalogued(tables.get("catalogue"), papers)
@@ -119,8 +118,8 @@ def build(
 
 def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
     states = rows["status"].value_counts().to_dict()
-    told = {"states": states, "marks": cells.marks_of(rows)}
-    return explorer.build(rows, cells.columns_of(rows), "cells", "All results of the run") | told
+    choices = {"states": states, "marks": cells.marks_of(rows)}
+    return explorer.build(rows, cells.columns_of(rows), "cells", "All results of the run") | choices
 
 
 def _explored_claims(claims: pd.DataFrame, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -223,8 +222,8 @@ def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
 def _declared(settings: dict[str, dict[str, str]]) -> str:
     """What workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
     places: dict[str, list[str]] = {}
-    for place, found in settings.items():
-        text = ", ".join(f"{name} {value}" for name, value in found.items())
+    for place, set_here in settings.items():
+        text = ", ".join(f"{name} {value}" for name, value in set_here.items())
         places.setdefault(text, []).append(place)
     places.pop("", None)
     if len(places) < 2:

@@ -15,7 +15,7 @@ MOST = 12  # samples of a run in the page; its file has them all
 
 def gather(measured: Iterable[Measured], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """By the key of each timed result its runs: `repeat`, a `link` from `folder` to the shard, `samples` in words."""
-    found: dict[str, dict[int, dict[str, Any]]] = {}
+    by_result: dict[str, dict[int, dict[str, Any]]] = {}
     for part in measured:
         timed = part.rows[part.rows["seconds"].notna()]
         for values, rows in timed.groupby([*IDENTITY, "repeat"], sort=False):
@@ -24,5 +24,5 @@ def gather(measured: Iterable[Measured], folder: Path) -> dict[str, list[dict[st
             more = f" and {len(times) - MOST} more" if len(times) > MOST else ""
             run = {"repeat": facts["repeat"], "samples": " ".join(times[:MOST]) + more}
             run["link"] = embed.link(shard_path(key_of(facts)), folder)
-            found.setdefault(words.key(facts), {})[facts["repeat"]] = run
-    return {key: [runs[repeat] for repeat in sorted(runs)] for key, runs in found.items()}
+            by_result.setdefault(words.key(facts), {})[facts["repeat"]] = run
+    return {key: [runs[repeat] for repeat in sorted(runs)] for key, runs in by_result.items()}

@@ -1,6 +1,6 @@
 """What the cells say that are there while others are measured: a page that opens with the answer, as the report does.
 
-In the terminal it prints the answer so far where a part of the grid has ended.
+In the terminal it prints the answer so far where a stage of the grid has ended.
 
     workflow/scripts/launch page.so_far            (the page alone)
     workflow/scripts/launch page.so_far "trial 1"
@@ -36,19 +36,19 @@ RELOADED = 30
 
 
 def main() -> None:
-    """Command line: the part of the grid that has ended, or nothing."""
-    told, part = run.facts(), " ".join(sys.argv[1:])
-    if not told["shown"] or not progress.measured(told["shown"]["cells"]):
+    """Command line: the stage of the grid that has ended, or nothing."""
+    facts, stage = run.facts(), " ".join(sys.argv[1:])
+    if not facts["shown"] or not progress.measured(facts["shown"]["cells"]):
         return
     is_first = not PAGE.exists() or PAGE.stat().st_mtime < progress.began_at()
     try:
-        times, *_ = show(told["shown"], told["looks"])
+        times, *_ = show(facts["shown"], facts["looks"])
     except InputError as error:
         sys.exit(str(error))
     except Exception as error:
         sys.exit(f"The page so far is not made ({type(error).__name__}: {error}); the run goes on.")
-    if part.startswith("trial"):
-        say("\n".join([f"\nSo far, after {part}:", *screen.lines(times), ""]))
+    if stage.startswith("trial"):
+        say("\n".join([f"\nSo far, after {stage}:", *screen.lines(times), ""]))
     if is_first:
         say(f"    This and more on a page that loads itself again: {PAGE}")
 
@@ -104,8 +104,8 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
 def _entry(inputs: Inputs) -> dict[str, Any]:
     """An artefact as the report is told of it, with its table alone."""
     files = [f"{FOLDER}/tables/{inputs.name}.{ending}" for ending in ("html", "parquet")]
-    told = {"name": inputs.name, "kind": inputs.entry["kind"], "about": inputs.entry["says"]}
-    return told | {"paper": "", "missing": "", "files": files}
+    entry = {"name": inputs.name, "kind": inputs.entry["kind"], "about": inputs.entry["says"]}
+    return entry | {"paper": "", "missing": "", "files": files}
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ def main() -> None:
     table = Path(f"results/tables/{job.get('artefact')}.html")
     if options.succeeded:
         _take_over([path for path in (REPORT, table) if path in made])
-    said = _answer(job, options.cells) if table in made and options.cells.is_file() else []
-    said += _places(made)
+    lines = _answer(job, options.cells) if table in made and options.cells.is_file() else []
+    lines += _places(made)
     took = f"{_duration()}{'' if options.succeeded else INTERRUPTED}"
-    print("\n".join(["", *said, took]), flush=True)
+    print("\n".join(["", *lines, took]), flush=True)
 
 
 def _answer(job: dict[str, Any], cells: Path) -> list[str]:
@@ -65,12 +65,12 @@ def _answer(job: dict[str, Any], cells: Path) -> list[str]:
     from steptime.page import screen
 
     inputs = Inputs(job["artefact"], job["data"] | {"cells": [str(cells)]}, job["facts"])
-    said, marked = screen.lines(inputs), screen.disturbed(inputs)
+    lines, marked = screen.lines(inputs), screen.disturbed(inputs)
     if marked:
         grid = shlex.quote(run.facts().get("grid", ""))
         what = f"{plural(len(marked), 'result')} disturbed by something else, as {marked[0]}"
-        said.append(f"{what}: `make again GRID={grid}` measures again.")
-    return [line for text in said for line in textwrap.wrap(text, screen.WIDEST) or [""]]
+        lines.append(f"{what}: `make again GRID={grid}` measures again.")
+    return [line for text in lines for line in textwrap.wrap(text, screen.WIDEST) or [""]]
 
 
 def _places(made: list[Path]) -> list[str]:
@@ -106,11 +106,11 @@ def _grouped(files: list[Path]) -> dict[Path, list[str]]:
 
 
 def _duration() -> str:
-    told = run.facts()
-    took = progress.duration(time.monotonic() - told["began"])
-    if not told["cells"]:
+    facts = run.facts()
+    took = progress.duration(time.monotonic() - facts["began"])
+    if not facts["cells"]:
         return f"Done in {took}; nothing had to be measured."
-    return f"{len(progress.finished())} of {told['cells']} runs measured in {took}."
+    return f"{len(progress.finished())} of {facts['cells']} runs measured in {took}."
 
 
 if __name__ == "__main__":

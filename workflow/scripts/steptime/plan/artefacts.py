@@ -60,22 +60,22 @@ def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
 
 def kinds() -> dict[str, list[str]]:
     """What each kind of artefact can make, by the functions of its module, which is not imported."""
-    found = {
+    functions = {
         path.stem: re.findall(r"^def (table|figure)\(", path.read_text(), re.MULTILINE)
         for path in sorted(KINDS.glob("*.py"))
     }
-    return {name: made for name, made in found.items() if made}
+    return {name: made for name, made in functions.items() if made}
 
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Which cells each artefact that has cells of its own is made of; networks are named with their variants."""
     (trained,) = (name for name, task in tasks.TASKS.items() if task.feeds == "trainings")
-    found: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
+    selected: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
     for name, artefact in known.items():
         cells = artefact.entry.get("cells")
         if isinstance(cells, dict):
             if (chosen := cells["networks"]) != "all":
                 of = [each for each, entry in networks.items() if entry.get("variant_of") in chosen]
                 chosen = list(dict.fromkeys([*chosen, *of]))
-            found[name] = cells | {"networks": chosen}
-    return found
+            selected[name] = cells | {"networks": chosen}
+    return selected

@@ -22,7 +22,7 @@ def runners(
     configuration: Configuration, plain: bool = False
 ) -> dict[str, list[tuple[str, str, str]]]:
     """Every (environment, framework, mode) of the grid by kind of device; with `plain`, those of the mode PLAIN too."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    by_device: dict[str, list[tuple[str, str, str]]] = {}
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
         entry = configuration.entry_of(environment)
@@ -38,30 +38,30 @@ def runners(
                 f"one of {', '.join(able)}, or take {environment} out of the grid."
             )
         modes = dict.fromkeys([*wanted, *([PLAIN] if plain else [])])
-        found.setdefault(entry["device"], []).extend(
+        by_device.setdefault(entry["device"], []).extend(
             (environment, framework, mode) for mode in modes if mode in able
         )
-    return found
+    return by_device
 
 
 def networks_of(configuration: Configuration) -> list[str]:
     """The networks that the grid times, trains, or takes apart."""
-    asked = [task.policy(configuration.grid).networks for task in TASKS.values()]
-    return list(dict.fromkeys(name for networks in asked for name in networks))
+    wanted = [task.policy(configuration.grid).networks for task in TASKS.values()]
+    return list(dict.fromkeys(name for networks in wanted for name in networks))
 
 
 def proven_of(configuration: Configuration) -> list[str]:
     """The networks that the grid wants proven, whether it times them or not; `all` are those without a data set."""
-    asked, known = configuration.grid["proven"], configuration.networks
-    if asked != "all":
-        return asked
+    proven, known = configuration.grid["proven"], configuration.networks
+    if proven != "all":
+        return proven
     return [name for name in known if "dataset" not in specifications.resolve(name, known)]
 
 
 def precisions_of(configuration: Configuration, device: str) -> list[str]:
     """The grid's precisions that a kind of device has."""
-    asked = configuration.grid["precision"]
-    return [name for name in asked if device in PRECISIONS[name].devices]
+    precision = configuration.grid["precision"]
+    return [name for name in precision if device in PRECISIONS[name].devices]
 
 
 def datasets_of(configuration: Configuration, task: Task, network: str) -> list[str]:
@@ -110,8 +110,8 @@ def batches_of(configuration: Configuration, task: Task, network: str, kind: str
     if task.needs_images:
         return [own]
     table = grid["table_batches"].get(network) or own
-    asked = grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
-    return list(dict.fromkeys([*task.batches, *asked]))
+    batches = grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
+    return list(dict.fromkeys([*task.batches, *batches]))
 
 
 def devices_of(
@@ -125,15 +125,15 @@ def devices_of(
     grid = configuration.grid
     if max(grid["devices"]) == 1:
         return []
-    found = [
+    choices = [
         (devices, exchange, devices)
         for devices in grid["devices"]
         for exchange in (grid["exchange"] if devices > 1 else [""])
         if (devices == 1 or exchanges.fits(devices, exchange))
         and (not task.exchanges or exchange in task.exchanges)
     ]
-    several = dict.fromkeys(devices for devices, _, _ in found if devices > 1)
-    return found + [(1, "", of) for of in several if selection["devices"] == "shares"]
+    several = dict.fromkeys(devices for devices, _, _ in choices if devices > 1)
+    return choices + [(1, "", of) for of in several if selection["devices"] == "shares"]
 
 
 def shared_batch(configuration: Configuration, network: str, batch: int, devices: int) -> int:

@@ -103,10 +103,10 @@ def key_of(axes: Mapping[str, Any]) -> str:
 
 def axes_of(key: str) -> dict[str, Any]:
     """The axes that a key names: all but framework and device. Raises ValueError for what is no key."""
-    found = _KEY.fullmatch(key)
-    if found is None:
+    match = _KEY.fullmatch(key)
+    if match is None:
         raise ValueError(f"'{key}' is not the key of a cell")
-    axes = {name: value or "" for name, value in found.groupdict().items()}
+    axes = {name: value or "" for name, value in match.groupdict().items()}
     return axes | {name: int(axes[name]) for name in _NUMBERS}
 
 
@@ -123,9 +123,9 @@ def proof_mark(axes: Mapping[str, Any]) -> str:
 
 def apart_of(text: str) -> dict[str, Any]:
     """Devices and exchange from what MARK matches, or the task that is proven; {} of one device."""
-    found = re.fullmatch(r"-d(\d+)([a-z]+)", text)
-    if found:
-        return {"devices": int(found[1]), "exchange": found[2]}
+    match = re.fullmatch(r"-d(\d+)([a-z]+)", text)
+    if match:
+        return {"devices": int(match[1]), "exchange": match[2]}
     return {"task": text.removeprefix("-")} if text else {}
 
 

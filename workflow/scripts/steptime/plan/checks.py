@@ -51,8 +51,8 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
 
 def _asked_networks(configuration: Configuration) -> list[str]:
     """The networks that the grid measures in any way, and those that it only proves."""
-    asked = [*axes.networks_of(configuration), *axes.proven_of(configuration)]
-    return list(dict.fromkeys(asked))
+    networks = [*axes.networks_of(configuration), *axes.proven_of(configuration)]
+    return list(dict.fromkeys(networks))
 
 
 def _check_names(configuration: Configuration) -> None:
@@ -113,8 +113,8 @@ def _check_exchanges(configuration: Configuration) -> None:
     """Every exchange of a grid with several devices is one that some environment of it has, for some number of them."""
     grid = configuration.grid
     for task in TASKS.values():
-        asked = grid["exchange"] if max(grid["devices"]) > 1 else []
-        if task.exchanges and not {*task.exchanges} & {*asked} and task.policy(grid).networks:
+        offered = grid["exchange"] if max(grid["devices"]) > 1 else []
+        if task.exchanges and not {*task.exchanges} & {*offered} and task.policy(grid).networks:
             raise ConfigurationError(
                 f"The grid asks for `{task.name}` under 'parts', which several devices have that share gradients by "
                 f"{' or '.join(task.exchanges)}: write `devices: [1, 2]` and `exchange: [{task.exchanges[0]}]`, or "
@@ -134,7 +134,7 @@ def _check_exchanges(configuration: Configuration) -> None:
                 f"{GROUPED[exchange]} at least: write an even number from 4 on under 'devices', or `sync`, which is "
                 "what one group does, under 'exchange'."
             )
-        if not any(exchange in found for found in able.values()):
+        if not any(exchange in each for each in able.values()):
             others = exchanges.environments(configuration, exchange)
             known = f"add one of {', '.join(others)}, or write" if others else "write"
             raise ConfigurationError(
@@ -167,11 +167,11 @@ def _check_precisions(configuration: Configuration) -> None:
 
 def _check_repeats(configuration: Configuration) -> None:
     """Further processes are more than the first, and end with them where the grid says so by a plain number."""
-    asked = repeats_of(configuration.grid)
-    if isinstance(configuration.grid["repeats"], dict) and asked.most <= asked.least:
+    repeats = repeats_of(configuration.grid)
+    if isinstance(configuration.grid["repeats"], dict) and repeats.most <= repeats.least:
         raise ConfigurationError(
-            f"The grid asks for {asked.least} runs of each result and for {asked.most} at the most: write a larger "
-            f"number under 'most' of its 'repeats', or `repeats: {asked.least}`."
+            f"The grid asks for {repeats.least} runs of each result and for {repeats.most} at the most: write a larger "
+            f"number under 'most' of its 'repeats', or `repeats: {repeats.least}`."
         )
 
 

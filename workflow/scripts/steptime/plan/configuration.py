@@ -147,8 +147,8 @@ def _settle_platforms(
     firm = [name for name in grid["platforms"] if name in known]
     for name in (*firm, *optional):
         if known[name]["device"] == "gpu" and "capability" not in known[name]:
-            if found := capability_of(known[name]):
-                known[name] = known[name] | {"capability": found}
+            if capability := capability_of(known[name]):
+                known[name] = known[name] | {"capability": capability}
     takes_all = isinstance(grid["environments"], str)
     wanted = _all(grid["environments"], loaded) if takes_all else _named(loaded)
     devices = {name: loaded.entry_of(name)["device"] for name in wanted}
@@ -181,17 +181,17 @@ def _settle_platforms(
 def _named(loaded: Configuration) -> list[str]:
     """The environments that a grid names: by themselves, or by a framework, the first that runs on each platform."""
     grid, known = loaded.grid, loaded.platforms
-    asked = [
+    entries = [
         known[name] for name in (*grid["platforms"], *grid["platforms_if_present"]) if name in known
     ]
-    found: list[str] = []
+    names: list[str] = []
     for name in grid["environments"]:
         own = loaded.frameworks.get(name, {}).get("environments", [])
-        for needs in asked:
+        for needs in entries:
             able = [each for each in own if fits(loaded.entry_of(each), needs)]
-            found += able[:1] or loaded.environments_of(name, (needs["device"],))
-        found += [] if asked else loaded.environments_of(name)
-    return list(dict.fromkeys(found))
+            names += able[:1] or loaded.environments_of(name, (needs["device"],))
+        names += [] if entries else loaded.environments_of(name)
+    return list(dict.fromkeys(names))
 
 
 def _all(wanted: str, loaded: Configuration) -> list[str]:
@@ -265,22 +265,22 @@ def fits(entry: Mapping[str, Any], needs: Mapping[str, Any]) -> bool:
 
 def misfits(loaded: Configuration, environments: list[str], platforms: Iterable[str]) -> list[str]:
     """Says why an environment runs on none of the platforms, or none of a framework on one of them, in sentences."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for platform in platforms:
         needs = loaded.platforms[platform]
-        asked: dict[str, list[str]] = {}
+        by_framework: dict[str, list[str]] = {}
         for name in environments:
             if loaded.entry_of(name)["device"] == needs["device"]:
-                asked.setdefault(loaded.framework_of(name), []).append(name)
-        for names in asked.values():
+                by_framework.setdefault(loaded.framework_of(name), []).append(name)
+        for names in by_framework.values():
             if not any(fits(loaded.entry_of(name), needs) for name in names):
-                found.setdefault(names[0], _sentence(loaded, names[0], platform, environments))
+                sentences.setdefault(names[0], _sentence(loaded, names[0], platform, environments))
     for name in environments:
         entry = loaded.entry_of(name)
         alike = [p for p in platforms if loaded.platforms[p]["device"] == entry["device"]]
         if alike and not any(fits(entry, loaded.platforms[p]) for p in alike):
-            found.setdefault(name, _sentence(loaded, name, alike[0], environments))
-    return list(found.values())
+            sentences.setdefault(name, _sentence(loaded, name, alike[0], environments))
+    return list(sentences.values())
 
 
 def _sentence(loaded: Configuration, name: str, platform: str, environments: list[str]) -> str:

@@ -51,14 +51,14 @@ def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
     A file that is no Python counts where a file beside it names it in a string; of a package that names its `__path__`
     all modules count but those of `unused` names that nothing imports besides.
     """
-    found: set[Path] = set()
+    files: set[Path] = set()
     waiting = list(paths)
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             waiting += _read_by(path, path.read_text(errors="replace"), unused)
-    return sorted(found)
+    return sorted(files)
 
 
 def code_digest(
@@ -90,9 +90,9 @@ def _short(summary: Any) -> str:
 
 def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
     """The project's files that a file with this text imports or names."""
-    beside = _beside(path.parent)
+    others = _others(path.parent)
     if path.suffix != ".py":
-        return [file for name, file in beside.items() if f'"{name}"' in text or f"'{name}'" in text]
+        return [file for name, file in others.items() if f'"{name}"' in text or f"'{name}'" in text]
     imported, strings, lists_itself = _mentions(text)
     # To import a module runs the packages that it lies in.
     inside = path.with_suffix("").relative_to(SCRIPTS).parts if path.is_relative_to(SCRIPTS) else ()
@@ -102,7 +102,7 @@ def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
         files += _files_of(SCRIPTS, (*package, *module.split(".")))
     if lists_itself:
         files += [file for file in path.parent.glob("*.py") if file.stem not in unused]
-    return files + [beside[name] for name in sorted(strings & beside.keys())]
+    return files + [others[name] for name in sorted(strings & others.keys())]
 
 
 @cache
@@ -123,7 +123,7 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
 
 
 @cache
-def _beside(folder: Path) -> dict[str, Path]:
+def _others(folder: Path) -> dict[str, Path]:
     """The files of a folder that are no Python, by name."""
     return {file.name: file for file in folder.iterdir() if file.suffix not in (".py", ".pyc", "")}
 
@@ -131,14 +131,14 @@ def _beside(folder: Path) -> dict[str, Path]:
 @cache
 def _files_of(scripts: Path, parts: tuple[str, ...]) -> list[Path]:
     """The files of the project that importing a module of this name runs: packages on the way, and its own."""
-    found = []
+    files = []
     for end in range(1, len(parts) + 1):
         path = scripts.joinpath(*parts[:end])
         if (path / "__init__.py").is_file():
-            found.append(path / "__init__.py")
+            files.append(path / "__init__.py")
         elif path.with_suffix(".py").is_file():
-            found.append(path.with_suffix(".py"))
-    return found
+            files.append(path.with_suffix(".py"))
+    return files
 
 
 @cache
@@ -207,9 +207,9 @@ def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
     waiting = list(kept)
     while waiting:
         for name in _names(waiting.pop(), records):
-            if name in private and (found := private.pop(name)) not in kept:
-                kept.append(found)
-                waiting.append(found)
+            if name in private and (definition := private.pop(name)) not in kept:
+                kept.append(definition)
+                waiting.append(definition)
     return [node for node in body if node in kept]
 
 

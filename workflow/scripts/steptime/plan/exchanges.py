@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
     """The adapter of a cell on so many devices: of this exchange, else of the framework's other one, or its own."""
-    ways = declarations.exchanges_of(adapter) if devices > 1 else {}
-    modules = [ways[exchange]] if exchange in ways else list(ways.values())
+    modules_of = declarations.exchanges_of(adapter) if devices > 1 else {}
+    modules = [modules_of[exchange]] if exchange in modules_of else list(modules_of.values())
     return ".".join([adapter, *modules[:1]])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
 from shared.precisions import USUAL
@@ -61,10 +61,10 @@ def expand(configuration: Configuration, cores: int) -> Plan:
         if chosen:
             artefacts[artefact] = list(chosen)
             cells.update(chosen)
-    ways = [way for ways in axes.runners(configuration).values() for way in ways]
+    runners = list(chain.from_iterable(axes.runners(configuration).values()))
     proven = [
         proof_name({"environment": environment, "mode": mode, "network": network, "devices": 1})
-        for network, (environment, _, mode) in product(axes.proven_of(configuration), ways)
+        for network, (environment, _, mode) in product(axes.proven_of(configuration), runners)
     ]
     if not cells and not proven:
         raise ConfigurationError(
@@ -89,11 +89,11 @@ def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
         if TASKS[cell.task].needs_reference:
             ranked = (-cell.repeat, cell.threads * cell.devices <= cores, cell.threads, key)
             places.setdefault(replace(cell, threads=0, repeat=0), []).append(ranked)
-    found: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for ranks in places.values():
         *others, (*_, shows) = sorted(ranks)
-        found |= {key: shows for *_, key in others}
-    return found
+        shown |= {key: shows for *_, key in others}
+    return shown
 
 
 def missing(configuration: Configuration) -> list[str]:
@@ -113,17 +113,17 @@ def missing(configuration: Configuration) -> list[str]:
 
 def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bool:
     """Whether the grid has as many networks of a selection, variants apart, as it needs, and what stands beside it."""
-    beside = selection.get("beside")
-    if beside and not TASKS[beside].policy(configuration.grid).networks:
+    other_task = selection.get("beside")
+    if other_task and not TASKS[other_task].policy(configuration.grid).networks:
         return False
     policy = TASKS[selection.get("task", USUAL_TASK)].policy(configuration.grid)
     known, chosen = configuration.networks, selection["networks"]
-    found = {
+    networks = {
         known[name].get("variant_of", name)
         for name in policy.networks
         if chosen == "all" or name in chosen
     }
-    return len(found) >= selection.get("least_networks", 1)
+    return len(networks) >= selection.get("least_networks", 1)
 
 
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
@@ -147,7 +147,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     ):
         needs = configuration.platforms[platform]
         device = needs["device"]
-        able = [way for way in runners[device] if fits(configuration.entry_of(way[0]), needs)]
+        able = [each for each in runners[device] if fits(configuration.entry_of(each[0]), needs)]
         counts = policy.threads.get(selection["threads"], [])
         if counts and device != "cpu":
             counts = ["all"]

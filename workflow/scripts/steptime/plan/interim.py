@@ -38,8 +38,8 @@ class Repeats:
 
 def repeats_of(grid: dict[str, Any]) -> Repeats:
     """What a grid says under `repeats`."""
-    asked = grid["repeats"]
-    return Repeats(**asked) if isinstance(asked, dict) else Repeats(asked, asked, 0.0, 0.0)
+    repeats = grid["repeats"]
+    return Repeats(**repeats) if isinstance(repeats, dict) else Repeats(repeats, repeats, 0.0, 0.0)
 
 
 def chances(planned: Sequence[int]) -> dict[int, float]:

@@ -219,7 +219,7 @@ def _sentence(error: ValidationError) -> str:
         error = inside[0] if inside else error
     place = ".".join(str(part) for part in error.absolute_path)
     at = f"at '{place}', " if place else ""
-    asked = error.validator_value
+    wanted = error.validator_value
     if error.validator == "additionalProperties" and isinstance(
         error.schema.get("properties"), dict
     ):
@@ -229,10 +229,10 @@ def _sentence(error: ValidationError) -> str:
             return f"{at}there is no key '{extra[0]}': {WISHES[extra[0]]}."
         return f"{at}there is no key '{extra[0]}': {meant(extra[0], allowed)}"
     if error.validator == "required":
-        missing = [key for key in asked if key not in error.instance]
+        missing = [key for key in wanted if key not in error.instance]
         return f"{at}the key '{missing[0]}' is missing: write it."
     if error.validator == "dependentRequired":
-        key, needed = next(iter(asked.items()))
+        key, needed = next(iter(wanted.items()))
         missing = [name for name in needed if name not in error.instance]
         return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
     if error.validator == "uniqueItems":
@@ -253,19 +253,19 @@ def _short(value: Any) -> str:
 
 def _advice(error: ValidationError) -> str:
     """What to write in place of a value."""
-    asked = error.validator_value
+    wanted = error.validator_value
     if error.validator in ("enum", "const"):
         return meant(
-            error.instance, list(map(str, asked if error.validator == "enum" else [asked]))
+            error.instance, list(map(str, wanted if error.validator == "enum" else [wanted]))
         )
     if error.validator == "oneOf" and (possible := _possible(error)):
         return meant(error.instance, [_alike(each, error.instance) for each in possible])
     if error.validator in ("pattern", "maxProperties") and "write" in error.schema:
         return f"write {error.schema['write']}."
     if error.validator in BOUNDS:
-        return f"write {BOUNDS[error.validator].format(asked)}."
+        return f"write {BOUNDS[error.validator].format(wanted)}."
     if error.validator == "type":
-        kinds = asked if isinstance(asked, list) else [asked]
+        kinds = wanted if isinstance(wanted, list) else [wanted]
         words = (KINDS.get(str(kind), str(kind)) for kind in kinds)
         return f"write {' or '.join(_alike(each, error.instance) for each in words)}."
     return f"{error.message}."

@@ -13,8 +13,8 @@ from steptime.plan.schemas import ConfigurationError
 FOLDER = "plan"
 
 
-def path_of(grid_name: str, results: Path = Path("results")) -> Path:
-    return results / FOLDER / f"{grid_name}.json"
+def path_of(grid_name: str) -> Path:
+    return Path("results") / FOLDER / f"{grid_name}.json"
 
 
 def of_others(grid_name: str) -> list[str]:

@@ -88,8 +88,8 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     asked = worker_job(job, spec)
     ranks, device = asked["ranks"], asked["device"]
     groups = groups_of(ranks, asked["exchange"])
-    together = len(groups[0])
-    first = asked | {"ranks": together, "batch": BATCH * together}
+    members = len(groups[0])
+    first = asked | {"ranks": members, "batch": BATCH * members}
     if "task" in job:
         return _prove_apart(job, first, digest, log)
     outcome, measured = _collected(job, first | {"task": "proof", "proves": that_proves(spec)}, log)

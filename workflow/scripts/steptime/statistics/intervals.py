@@ -48,16 +48,14 @@ def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interv
     return ratio_of(logs, spread or spread_of(logs)).interval
 
 
-def of_ratio(
-    ours: Mapping[int, float], theirs: Mapping[int, float], spread: Spread | None = None
-) -> Ratio | None:
+def of_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | None:
     """The ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that both have.
 
     The same repeat is of the same trial: what slowed the machine slowed both, so each gives one ratio. The estimate is
-    their geometric mean, its interval Student's of logarithms; `spread` as of `statistics.spreads.known`.
+    their geometric mean, its interval Student's of logarithms.
     """
     logs = paired(ours, theirs)
-    return ratio_of(logs, spread or spread_of(logs)) if len(logs) > 1 else None
+    return ratio_of(logs, spread_of(logs)) if len(logs) > 1 else None
 
 
 def ratio_of(logs: Sequence[float], spread: Spread) -> Ratio:

@@ -21,10 +21,10 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...]
     """Estimate how much ratios of two results of a place differ from trial to trial, by KIND, `of` their medians."""
     own, independent = {}, {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
-        found = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
-        if found:
+        spreads = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
+        if spreads:
             places = alike.groupby(PLACE, sort=False, dropna=False)["medians"]
-            own[kind] = found
+            own[kind] = spreads
             independent[kind] = sum(_independent(medians) for _, medians in places)
     return priors(own, independent)
 
@@ -33,13 +33,13 @@ def of_pairs(
     cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
 ) -> dict[Pair, Ratio]:
     """The ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
-    found: dict[Pair, Ratio] = {}
+    ratios: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         for (one, other), logs in _pairs(alike, of):
             if len(logs) > 1:
                 ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
-                found |= {(one, other): ratio, (other, one): ratio.inverse}
-    return found
+                ratios |= {(one, other): ratio, (other, one): ratio.inverse}
+    return ratios
 
 
 def overall(
@@ -48,15 +48,15 @@ def overall(
     """Average how many times the shortest time each environment and mode takes: the geometric mean over those
     `of_places` in which all have a time, {} without any; without repeats there is no interval.
     """
-    found: dict[tuple[str, str], list[Ratio]] = {}
-    ways = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
-    for place, own in zip(of_places, ways, strict=True):
-        if own == set().union(*ways):
+    by_runner: dict[tuple[str, str], list[Ratio]] = {}
+    runners = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
+    for place, own in zip(of_places, runners, strict=True):
+        if own == set().union(*runners):
             for at, ratio in to_shortest(place, pairs).items():
-                way = place.at[at, "environment"], place.at[at, "mode"]
+                runner = place.at[at, "environment"], place.at[at, "mode"]
                 itself = at == place.index[0]
-                found.setdefault(way, []).append(Ratio(0.0, 0.0, 1.0) if itself else ratio)
-    return {way: mean_of(ratios) for way, ratios in found.items()}
+                by_runner.setdefault(runner, []).append(Ratio(0.0, 0.0, 1.0) if itself else ratio)
+    return {runner: mean_of(ratios) for runner, ratios in by_runner.items()}
 
 
 def to_shortest(place: pd.DataFrame, pairs: Mapping[Pair, Ratio]) -> dict[Hashable, Ratio]:

@@ -66,10 +66,10 @@ def mean_of(ratios: Sequence[Ratio]) -> Ratio:
     """
     count = len(ratios)
     squares = [ratio.error**2 for ratio in ratios]
-    together = math.fsum(squares)
+    total = math.fsum(squares)
     degrees = [square**2 / ratio.degrees for square, ratio in zip(squares, ratios, strict=True)]
-    free = together**2 / math.fsum(degrees) if together else min(each.degrees for each in ratios)
-    return Ratio(math.fsum(each.log for each in ratios) / count, math.sqrt(together) / count, free)
+    free = total**2 / math.fsum(degrees) if total else min(each.degrees for each in ratios)
+    return Ratio(math.fsum(each.log for each in ratios) / count, math.sqrt(total) / count, free)
 
 
 def _beyond(distance: float, ratio: Ratio) -> float:

@@ -56,30 +56,30 @@ def spreads_of_times(cells: pd.DataFrame, of: str = "medians") -> Spreads:
 def estimate(cells: pd.DataFrame) -> Statistics:
     """What these results, rows of `merge.summary`, say together; those of the mode PLAIN get no word."""
     spreads, tuned = ratios.spreads_of(cells), cells[cells["mode"] != PLAIN]
-    said = words(tuned, ratios.of_pairs(tuned, spreads))
+    word_of = words(tuned, ratios.of_pairs(tuned, spreads))
     return Statistics(
-        spreads_of_times(cells), spreads, {key(cells.loc[at]): word for at, word in said.items()}
+        spreads_of_times(cells), spreads, {key(cells.loc[at]): word for at, word in word_of.items()}
     )
 
 
 def words(cells: pd.DataFrame, pairs: Mapping[ratios.Pair, intervals.Ratio]) -> dict[Any, str]:
     """The word of each timed result, by its label, where its place has two; all comparisons are paid for together."""
-    found: dict[Any, str] = {}
+    word_of: dict[Any, str] = {}
     compared: list[tuple[Any, Any]] = []
     of_places = [place.index for place in places(cells)]
     for fastest, *others in of_places:
         if others:
             compared += [(at, fastest) for at in others if (at, fastest) in pairs]
-            found |= {at: UNKNOWN if (at, fastest) not in pairs else TIED for at in others}
-            found[fastest] = ""
+            word_of |= {at: UNKNOWN if (at, fastest) not in pairs else TIED for at in others}
+            word_of[fastest] = ""
     chances = [chance_of_none(pairs[pair]) for pair in compared]
     for (at, _), is_slower in zip(compared, holm(chances, ERROR), strict=True):
-        found[at] = SLOWER if is_slower else TIED
+        word_of[at] = SLOWER if is_slower else TIED
     for fastest, *others in of_places:
-        said = {found[at] for at in others}
-        if said:
-            found[fastest] = UNKNOWN if UNKNOWN in said else TIED if TIED in said else FASTEST
-    return found
+        seen = {word_of[at] for at in others}
+        if seen:
+            word_of[fastest] = UNKNOWN if UNKNOWN in seen else TIED if TIED in seen else FASTEST
+    return word_of
 
 
 def places(cells: pd.DataFrame) -> list[pd.DataFrame]:

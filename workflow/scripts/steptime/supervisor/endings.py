@@ -23,8 +23,8 @@ def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]
     if first is None:
         return "ok", ""
     if first.has_spoken():
-        said = first.events["failed"]
-        status, reason = said["status"], said["reason"]
+        failure = first.events["failed"]
+        status, reason = failure["status"], failure["reason"]
     else:
         status, reason = _how_it_ended(first, first.process.is_out_of_memory or by_kernel())
     named = first.number and status != "unsupported"
@@ -33,9 +33,9 @@ def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]
 
 def _place(rank: Rank) -> tuple[bool, bool, float]:
     """What sorts ranks that failed by how much their words explain."""
-    said = rank.events.get("failed", {"status": "", "reason": ""})
-    complains = any(words in said["reason"].lower() for words in OF_ANOTHER)
-    return said["status"] == "crashed", complains, rank.silent_since or math.inf
+    failure = rank.events.get("failed", {"status": "", "reason": ""})
+    complains = any(words in failure["reason"].lower() for words in OF_ANOTHER)
+    return failure["status"] == "crashed", complains, rank.silent_since or math.inf
 
 
 def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
@@ -52,10 +52,10 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
     if code == 0 and rank.lacking:
-        said = ", ".join(rank.lacking)
+        names = ", ".join(rank.lacking)
         return (
             "crashed",
-            f"the worker said that it was done, but nothing that can be true under {said}",
+            f"the worker said that it was done, but nothing that can be true under {names}",
         )
     lines = list(filter(None, map(plain, rank.tail().splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""

@@ -51,37 +51,37 @@ def _fits(name: str, fields: Event) -> bool:
         return False
 
 
-def _has_versions(said: Event) -> bool:
+def _has_versions(event: Event) -> bool:
     """Whether the versions that a framework says of itself are texts."""
-    return all(isinstance(each, str | None) for each in said.get("versions", {}).values())
+    return all(isinstance(each, str | None) for each in event.get("versions", {}).values())
 
 
-def _is_timed(said: Event) -> bool:
+def _is_timed(event: Event) -> bool:
     """Whether so many steps may have taken so many seconds."""
-    counted = type(said["steps"]) is int and 1 <= said["steps"] <= INT32
-    return counted and LEAST_STEP_SECONDS <= said["seconds"] < math.inf
+    counted = type(event["steps"]) is int and 1 <= event["steps"] <= INT32
+    return counted and LEAST_STEP_SECONDS <= event["seconds"] < math.inf
 
 
-def _is_part(said: Event) -> bool:
+def _is_part(event: Event) -> bool:
     """Whether it names an operation, with samples that are (steps, seconds)."""
-    named = said.keys() >= {"part", "role", "way", "lacking", "flops"}
-    return named and all(steps > 0 <= seconds for steps, seconds in said["samples"])
+    named = event.keys() >= {"part", "role", "way", "lacking", "flops"}
+    return named and all(steps > 0 <= seconds for steps, seconds in event["samples"])
 
 
-def _is_counted(said: Event) -> bool:
+def _is_counted(event: Event) -> bool:
     """Whether it has the kernel's counts of a machine, which are parsed once more where they are used."""
-    interference.parse(**said["kernel"], cpus=[0])
+    interference.parse(**event["kernel"], cpus=[0])
     return True
 
 
 CHECKS: dict[str, Callable[[Event], bool]] = {
     "ready": _has_versions,
-    "failed": lambda said: said["status"] in FAILURES and isinstance(said["reason"], str),
+    "failed": lambda event: event["status"] in FAILURES and isinstance(event["reason"], str),
     "sample": _is_timed,
-    "epoch": lambda said: _is_timed(said) and said.keys() >= {"epoch", "test_loss", "accuracy"},
+    "epoch": lambda event: _is_timed(event) and event.keys() >= {"epoch", "test_loss", "accuracy"},
     "part": _is_part,
     **dict.fromkeys(("warmup", "began", "sampled", "resumed", "ended"), _is_counted),
-    "trained": lambda said: said["stopped"] in STOPPED and _is_counted(said),
-    HELD: lambda said: type(said["resident"]) is int,
-    ENDED: lambda said: said.keys() >= {"code", "killed"},
+    "trained": lambda event: event["stopped"] in STOPPED and _is_counted(event),
+    HELD: lambda event: type(event["resident"]) is int,
+    ENDED: lambda event: event.keys() >= {"code", "killed"},
 }

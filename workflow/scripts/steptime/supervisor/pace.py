@@ -39,9 +39,9 @@ class Pace:
         self, samples: Sequence[tuple[int, float]], epochs: Sequence[dict[str, Any]]
     ) -> str:
         """Why the seconds of all samples, or of all epochs with their tests, cannot be true; "" where they can."""
-        told = sum(steps * seconds for steps, seconds in samples)
-        told += sum(epoch["seconds"] + (epoch.get("test_seconds") or 0.0) for epoch in epochs)
-        most = told + TELLING_SECONDS * len(samples)
-        if not told or most >= LEAST_SHARE * (self.seconds - SLACK_SECONDS):
+        timed = sum(steps * seconds for steps, seconds in samples)
+        timed += sum(epoch["seconds"] + (epoch.get("test_seconds") or 0.0) for epoch in epochs)
+        most = timed + TELLING_SECONDS * len(samples)
+        if not timed or most >= LEAST_SHARE * (self.seconds - SLACK_SECONDS):
             return ""
-        return f"its clock goes wrong: what it timed took {self.seconds:.3g} s, and by its clock {told:.3g} s"
+        return f"its clock goes wrong: what it timed took {self.seconds:.3g} s, and by its clock {timed:.3g} s"

@@ -16,11 +16,11 @@ from steptime.plan.cell import PLACE, key_of, shard_path
 from steptime.say import DOING, say
 from steptime.supervisor import work
 
-# A line for each cell that was measured: its seconds, the parts of the grid that it is of, and its key, as JSON.
+# A line for each cell that was measured: its seconds, the stages of the grid that it is of, and its key, as JSON.
 FINISHED = run.FOLDER / "finished"
 # A line for each process that was measured again, since something else had disturbed the one before: its seconds.
 AGAIN = run.FOLDER / "again"
-# There while a page is to be made of the cells so far: the part of the grid that has ended, if one has.
+# There while a page is to be made of the cells so far: the stage of the grid that has ended, if one has.
 DUE = run.FOLDER / "due"
 # Of the time that all cells of a run take, what may be spent on such processes.
 MOST_AGAIN = 0.1
@@ -51,18 +51,18 @@ def keep_talking() -> None:
 
 def under_way() -> str:
     """What programs of this run are doing that have said so and have not ended, with the time that each has taken."""
-    found: dict[int, str] = {}
+    titles: dict[int, str] = {}
     for number, began, what in map(json.loads, DOING.read_text().splitlines()):
-        found.pop(number, None)
+        titles.pop(number, None)
         # Another program may have got the number of one that has ended.
         with suppress(psutil.NoSuchProcess):
             if psutil.Process(number).create_time() < began + 1:
-                found[number] = f"{what} ({duration(time.time() - began)})"
-    return "; ".join(found.values())
+                titles[number] = f"{what} ({duration(time.time() - began)})"
+    return "; ".join(titles.values())
 
 
-def parts_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """The parts of the grid that are told of when they end: a cell's place, its threads, the first trial."""
+def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
+    """The stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
@@ -81,19 +81,19 @@ def expect(cells: Sequence[Mapping[str, Any]]) -> None:
     run.begin(**known | {"cells": known["cells"] + len(cells), "work": guessed})
 
 
-def report(title: str, result: str, seconds: float, parts: Sequence[str], key: str) -> None:
-    """Prints what came out of a cell, and counts it, which is of these parts of the grid."""
+def report(title: str, result: str, seconds: float, stages: Sequence[str], key: str) -> None:
+    """Prints what came out of a cell, and counts it, which is of these stages of the grid."""
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), FINISHED.open("a") as file:
-        file.write(f"{json.dumps([round(seconds, 1), parts, key])}\n")
+        file.write(f"{json.dumps([round(seconds, 1), stages, key])}\n")
     say(f"{_position()}{title}  {result}")
 
 
 def finished() -> list[tuple[float, list[str], str]]:
-    """Seconds, parts of the grid and key of each cell that this run has measured."""
+    """Seconds, stages of the grid and key of each cell that this run has measured."""
     try:
         lines = FINISHED.read_text().splitlines()
-        return [(float(seconds), parts, key) for seconds, parts, key in map(json.loads, lines)]
+        return [(float(seconds), stages, key) for seconds, stages, key in map(json.loads, lines)]
     except (OSError, ValueError):
         return []
 
@@ -131,17 +131,17 @@ def measured(keys: Iterable[str]) -> list[str]:
 
 def goes_on() -> bool:
     """Whether this run measures cells one by one, and others after those that it has measured."""
-    told = run.facts()
-    return told.get("parts") is not None and len(finished()) < told["cells"]
+    facts = run.facts()
+    return facts.get("stages") is not None and len(finished()) < facts["cells"]
 
 
 def ended() -> str:
-    """The largest part of the grid that ended with the last cell, where others follow; '' elsewhere."""
+    """The largest stage of the grid that ended with the last cell, where others follow; '' elsewhere."""
     if not goes_on():
         return ""
-    parts, done = run.facts()["parts"], [parts for _, parts, _ in finished()]
-    counted = Counter(part for each in done for part in each)
-    whole = [part for part in (done or [[]])[-1] if 1 < counted[part] == parts.get(part)]
+    stages, done = run.facts()["stages"], [stages for _, stages, _ in finished()]
+    counted = Counter(stage for each in done for stage in each)
+    whole = [stage for stage in (done or [[]])[-1] if 1 < counted[stage] == stages.get(stage)]
     return whole[-1] if whole else ""
 
 
@@ -160,13 +160,13 @@ def clock(seconds: float) -> str:
 
 
 def _position() -> str:
-    told, done = run.facts(), finished()
-    cells = told.get("cells", 0)
+    facts, done = run.facts(), finished()
+    cells = facts.get("cells", 0)
     if not cells:
         return ""
     ends = ""
     # On a cluster nobody knows how many run side by side.
-    if told.get("parts") is not None and "work" in told:
+    if facts.get("stages") is not None and "work" in facts:
         took = {key: seconds for seconds, _, key in done}
-        ends = f"  done about {clock(work.left(told['work'], took, began_at()))}"
+        ends = f"  done about {clock(work.left(facts['work'], took, began_at()))}"
     return f"[{len(done):>{len(str(cells))}}/{cells}{ends}]  "

@@ -190,10 +190,10 @@ def started(
         joining = _joining(count, scratch, bool(files), stack) if joins else [({}, [])]
         stack.callback(end, ranks, others)
         for number, own in enumerate(shares(cpus, count)):
-            told, ends = joining[number]
+            joined, ends = joining[number]
             follows = {"rank": number, "task": job.get("follow", "follow")}
             asked = job | (follows if number else {})
-            given = variables | told
+            given = variables | joined
             ranks.append(start(number, python, asked, own, given, ends, logs[number], files))
             if number == 0:
                 others |= processes.adopt_orphans() - {ranks[0].process.pid}
@@ -216,7 +216,7 @@ def _joining(
     for end in (end for pair in pairs for end in pair):
         stack.callback(end.close)
     *ports, of_server = free_ports(count + 1)
-    told = {
+    meet = {
         "STEPTIME_MEETING": str(meeting),
         "STEPTIME_ENDPOINTS": ",".join(f"{LOOPBACK}:{port}" for port in ports),
         "STEPTIME_SERVER": f"{LOOPBACK}:{of_server}",
@@ -225,7 +225,7 @@ def _joining(
     }
     ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
     return [
-        (told | {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in own)}, own) for own in ends
+        (meet | {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in own)}, own) for own in ends
     ]
 
 

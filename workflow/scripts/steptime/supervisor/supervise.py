@@ -194,9 +194,9 @@ def _have_not_met(outcome: Outcome) -> bool:
     """Whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
     if outcome.status != "crashed" or "ready" in outcome.events:
         return False
-    said = f"{outcome.reason}\n{outcome.printed}".lower()
+    printed = f"{outcome.reason}\n{outcome.printed}".lower()
     # One rank alone has a server to meet.
-    return UNMET in said or (bool(outcome.ranks) and any(words in said for words in TAKEN))
+    return UNMET in printed or (bool(outcome.ranks) and any(words in printed for words in TAKEN))
 
 
 def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
@@ -372,8 +372,8 @@ def _last_stage(outcome: Outcome) -> str:
 
 
 def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:
-    said = os.strerror(errno.ENOSPC)
+    words = os.strerror(errno.ENOSPC)
     # Of each folder, or of what is left of its path.
     there = [next(filter(Path.exists, (at, *at.parents))) for at in (log.parent, scratch)]
-    if said in reason and min(shutil.disk_usage(at).free for at in there) < LEAST_FREE_BYTES:
-        raise OSError(errno.ENOSPC, said, str(log))
+    if words in reason and min(shutil.disk_usage(at).free for at in there) < LEAST_FREE_BYTES:
+        raise OSError(errno.ENOSPC, words, str(log))

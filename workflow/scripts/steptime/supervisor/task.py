@@ -58,12 +58,12 @@ def main() -> None:
             server=server,
             links=links.getsockname()[1],
         )
-        request = nodes.heard(supervisor, None)
-        if "check" in request:
-            _say(supervisor, refused=placement.refusal(request["check"]))
-            request = nodes.heard(supervisor, None)
-        if request:
-            _run(number, request, secret, links, supervisor)
+        order = nodes.heard(supervisor, None)
+        if "check" in order:
+            _say(supervisor, refused=placement.refusal(order["check"]))
+            order = nodes.heard(supervisor, None)
+        if order:
+            _run(number, order, secret, links, supervisor)
 
 
 def interface_of(address: str) -> str:
@@ -74,24 +74,20 @@ def interface_of(address: str) -> str:
 
 
 def _run(
-    number: int,
-    request: dict[str, Any],
-    secret: str,
-    links: socket.socket,
-    supervisor: socket.socket,
+    number: int, order: dict[str, Any], secret: str, links: socket.socket, supervisor: socket.socket
 ) -> None:
     """Starts the rank and stays with it until it is to end."""
     members: list[Rank] = []
-    threads, count = request["cpus"]
+    threads, count = order["cpus"]
     others = processes.adopt_orphans()
     try:
-        ends = _joined(number, request, secret, links)
+        ends = _joined(number, order, secret, links)
         descriptors = {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in ends)}
         own = ranks.shares(machine.cpus_of_ranks(threads, count), count)
         cpus = own[int(os.environ["SLURM_LOCALID"])]
-        given = request["variables"] | descriptors
-        python, log = Path(request["python"]), Path(request["log"])
-        members.append(ranks.start(number, python, request["job"], cpus, given, ends, log, []))
+        given = order["variables"] | descriptors
+        python, log = Path(order["python"]), Path(order["log"])
+        members.append(ranks.start(number, python, order["job"], cpus, given, ends, log, []))
         for end in ends:
             end.close()
         _say(supervisor, pid=members[0].process.pid, cpus=cpus)
@@ -103,16 +99,16 @@ def _run(
 
 
 def _joined(
-    number: int, request: dict[str, Any], secret: str, links: socket.socket
+    number: int, order: dict[str, Any], secret: str, links: socket.socket
 ) -> list[socket.socket]:
     """The sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0. Raises OSError."""
     if number:
-        end = socket.create_connection(tuple(request["links"]), nodes.ANSWER_SECONDS)
+        end = socket.create_connection(tuple(order["links"]), nodes.ANSWER_SECONDS)
         _say(end, secret=secret, rank=number)
         return [_for_worker(end)]
     links.settimeout(nodes.ANSWER_SECONDS)
     sockets: dict[int, socket.socket] = {}
-    while len(sockets) < request["job"]["ranks"] - 1:
+    while len(sockets) < order["job"]["ranks"] - 1:
         end, _ = links.accept()
         message = nodes.heard(end)
         if message.get("secret") == secret:

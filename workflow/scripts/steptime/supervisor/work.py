@@ -50,30 +50,30 @@ def guess(
         spec = configuration.specify(network)
         return TASKS[task].operations(spec, batch)
 
-    found = {}
+    seconds = {}
     for file in files:
         kind, named = _kind(file)
         if kind is None:
             continue
-        found[file] = kind
+        seconds[file] = kind
         if "environment" in named and not _stands(named["environment"]):
-            found[file] += INSTALL
+            seconds[file] += INSTALL
         if "trial" in named:
-            found[file] += grid["repeats"]["budget_seconds"]
+            seconds[file] += grid["repeats"]["budget_seconds"]
         if "reference" in named:
             count = operations("step", named["reference"], int(named["batch"]))
-            found[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
+            seconds[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
         if "key" in named:
             axes = axes_of(named["key"])
             if TASKS[axes["task"]].needs_images:
-                found[file] += TRAINED * grid["training"].get("budget_seconds", 200)
+                seconds[file] += TRAINED * grid["training"].get("budget_seconds", 200)
             else:
                 count = operations(axes["task"], axes["network"], axes["batch"])
-                found[file] += grid["sampling"]["budget_seconds"]
-                found[file] += STEPS * count / (SPEED * min(axes["threads"], cores))
+                seconds[file] += grid["sampling"]["budget_seconds"]
+                seconds[file] += STEPS * count / (SPEED * min(axes["threads"], cores))
                 shows = TASKS[axes["task"]].needs_reference and named["key"] not in shown
-                found[file] *= SHOWS if shows else 1.0
-    return found
+                seconds[file] *= SHOWS if shows else 1.0
+    return seconds
 
 
 def words(guessed: Mapping[str, float]) -> str:
@@ -133,8 +133,8 @@ def _mended(file: str, thought: float, sums: Mapping[Any, tuple[float, float]]) 
 
 def _kind(file: str) -> tuple[float | None, dict[str, str]]:
     for pattern, seconds in KINDS.items():
-        if found := re.fullmatch(pattern, file):
-            return seconds, found.groupdict()
+        if match := re.fullmatch(pattern, file):
+            return seconds, match.groupdict()
     return None, {}
 
 

@@ -12,7 +12,7 @@ def used_by_ranks(outcome: "Outcome") -> list[dict[str, Any]]:
     """Of several ranks, what each used: its `seconds` in steps and `cpu_seconds` besides what `Rank.facts` says."""
     warm = outcome.events.get("warmup", {}).get("steps", 0)
     taken = [steps for steps, _ in outcome.samples] + [epoch["steps"] for epoch in outcome.epochs]
-    last, found = warm + sum(taken), []
+    last, uses = warm + sum(taken), []
     for rank in outcome.ranks:
         done, seconds, cpu = 0, 0.0, 0.0
         for steps, spent, used in rank.get("blocks", []):
@@ -20,18 +20,18 @@ def used_by_ranks(outcome: "Outcome") -> list[dict[str, Any]]:
                 seconds, cpu = seconds + spent, cpu + used
             done += steps
         known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
-        found.append({name: rank[name] for name in rank if name != "blocks"} | known)
-    return found
+        uses.append({name: rank[name] for name in rank if name != "blocks"} | known)
+    return uses
 
 
 def exchanged(outcome: "Outcome") -> dict[str, Any]:
     """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where the framework tells."""
     steps = sum(steps for steps, _ in outcome.samples)
     sent = interference.growth(outcome.loopback)
-    told = {
+    by_name = {
         name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
         for name in ("exchange_seconds", "staleness")
     }
     return {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)} | {
-        name: sum(values) / len(values) if values else None for name, values in told.items()
+        name: sum(values) / len(values) if values else None for name, values in by_name.items()
     }

@@ -28,8 +28,8 @@ class Policy:
 
 def least_repeats(grid: dict[str, Any]) -> int:
     """How many processes each cell of a grid has at least."""
-    asked = grid["repeats"]
-    least: int = asked["least"] if isinstance(asked, dict) else asked
+    repeats = grid["repeats"]
+    least: int = repeats["least"] if isinstance(repeats, dict) else repeats
     return least
 
 
@@ -97,8 +97,8 @@ class Task:
         """What the grid asks of it."""
         if self.asks:
             return self.asks(grid)
-        asked = grid["parts"].get(self.name, [])
-        return Policy(asked, grid.get("threads", {}), least_repeats(grid))
+        networks = grid["parts"].get(self.name, [])
+        return Policy(networks, grid.get("threads", {}), least_repeats(grid))
 
     @property
     def asked_under(self) -> str:

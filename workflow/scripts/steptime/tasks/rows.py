@@ -113,8 +113,8 @@ def _show_epochs(root: "Tree", row: Row, epochs: list[Row]) -> None:
         seen = f"loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
         if epoch["accuracy"] is not None:
             seen = f"{100 * epoch['accuracy']:.2f} % right, {seen}"
-        told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
-        branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
+        words = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
+        branch.add(f"epoch {epoch['epoch']}: {words}; of the test images {seen}")
 
 
 def _show_operations(root: "Tree", row: Row, rows: list[Row]) -> None:

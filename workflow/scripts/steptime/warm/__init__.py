@@ -25,12 +25,12 @@ def status_of(arguments: list[str]) -> int | None:
     if arguments[0] not in PROGRAMS or not run.is_under_way():
         return None
     try:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.connect(ADDRESS)
-            socket.send_fds(asked, [b"\0"], [0, 1, 2])
-            asked.sendall(json.dumps(arguments).encode())
-            asked.shutdown(socket.SHUT_WR)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(ADDRESS)
+            socket.send_fds(connection, [b"\0"], [0, 1, 2])
+            connection.sendall(json.dumps(arguments).encode())
+            connection.shutdown(socket.SHUT_WR)
             # Nothing comes of a process that was killed.
-            return (asked.recv(1) or b"\1")[0]
+            return (connection.recv(1) or b"\1")[0]
     except OSError:
         return None

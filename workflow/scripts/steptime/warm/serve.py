@@ -31,31 +31,31 @@ def main() -> None:
         waiting.bind(ADDRESS)
         waiting.listen(64)
         while waiting in select.select([waiting, sys.stdin], [], [])[0]:
-            asked, _ = waiting.accept()
-            with asked:
+            connection, _ = waiting.accept()
+            with connection:
                 for name in (*PROGRAMS, *BESIDES):
                     importlib.import_module(f"steptime.{name}")
                 gc.freeze()
                 if os.fork() == 0:
-                    _answer(asked)
+                    _answer(connection)
     # Who copies the project's folder could not copy it.
     Path(ADDRESS).unlink()
 
 
-def _answer(asked: socket.socket) -> None:
+def _answer(connection: socket.socket) -> None:
     """Runs the program that is asked for in a process of its own, and says its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if number := os.fork():
         _, status = os.waitpid(number, 0)
         # Who asked may be gone, as after Ctrl-C.
         with suppress(OSError):
-            asked.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
+            connection.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
         os._exit(0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _, streams, *_ = socket.recv_fds(asked, 1, 3)
-    with asked.makefile("rb") as file:
+    _, streams, *_ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("rb") as file:
         sys.argv = json.load(file)
-    asked.close()
+    connection.close()
     for own, stream in enumerate(streams):
         os.dup2(stream, own)
         os.close(stream)
