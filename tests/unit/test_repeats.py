@@ -129,7 +129,7 @@ def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_n
     more = [cell for key, cell in plan.cells.items() if key not in plain.cells]
     assert {one.repeat for one in more} == {3, 4} and {one.task for one in more} == {"step"}
     assert {replace(one, repeat=1).key for one in more} <= set(plan.artefacts[COMPARED])
-    with pytest.raises(configuration.ConfigurationError, match="asks for 2 processes .* 2 at the"):
+    with pytest.raises(configuration.ConfigurationError, match="asks for 2 runs .* 2 at the"):
         wrong = asked | {"most": 2}
         grid.expand(replace(loaded, grid=loaded.grid | {"repeats": wrong}), 2)
 
