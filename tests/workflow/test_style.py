@@ -164,9 +164,9 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down; `git log` says why one rose.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 44_078,
+    "workflow/scripts/**/*.py": 44_077,
     "workflow/scripts/worker/**/*.py": 14_205,
-    "workflow/scripts/steptime/artefacts/*.py": 7_862,
+    "workflow/scripts/steptime/artefacts/*.py": 7_861,
     "workflow/**/[!.]*.smk": 1_482,
     "tests/**/*.py": 18_983,
 }

@@ -310,7 +310,7 @@ def _points(
 
 
 def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) -> None:
-    """Names beside their `ends`, each at the first of the places around it where it touches no name and no point."""
+    """Names beside their `ends`, each where it touches no name and no point, or the fewest."""
     pixels, others = (
         axes.transData.transform(each) * POINTS_PER_INCH / axes.figure.dpi
         for each in (ends, points)
@@ -319,11 +319,10 @@ def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) 
     for (x, y), end, name in zip(pixels, ends, names, strict=True):
         boxes = []
         width = LETTER * len(name)
-        for right, up in ((1, 3), (1, -10), (-1, 3), (-1, -10), (0, 9), (0, -16)):
+        for right, up in ((1, 3), (1, -10), (-1, 3), (-1, -10), (0, 9), (0, -16), (0, 20)):
             left = x + (6 if right > 0 else -6 - width if right < 0 else -width / 2)
             boxes.append(((left, y + up, left + width, y + up + 8), left - x, up))
-        free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
-        box, shift, up = free[0] if free else boxes[0]
+        box, shift, up = min(boxes, key=lambda each: sum(_touch(each[0], other) for other in taken))
         taken.append(box)
         style = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
         figures.say(axes, name, end, (shift, up), **style)
