@@ -32,7 +32,7 @@ def test_two_are_compared_and_nothing_is_measured(checkout):
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ((), "does not name both that are compared: write --config one="),
+        ((), "lacks 'one' and 'other': write --config one="),
         (("one=torch-1.4", "other=torch-9"), "environment, framework, mode or platform 'torch-9'"),
     ],
 )
