@@ -88,10 +88,10 @@ DEFECTS = [
     (Half, "lenet", "the outputs are off by"),
     (Keeping, "lenet", "a result is kept"),
 ]
-# Of one word, all samples have the same outputs.
-WORD = {"kind": "tokens", "shape": [4], "vocabulary": 1}
-LAYERS = [{"embedding": {"vocabulary": 1, "units": 6}}, "mean_steps", {"dense": {"units": 3}}]
-ALIKE = {"input": WORD, "layers": LAYERS, "sizes": {}, "narrow": {}}
+# What is put in front of the patches knows nothing of them: all samples have the same outputs.
+IMAGE, CONV = {"kind": "image", "shape": [3, 2, 2]}, {"conv": {"channels": 4, "kernel": 2}}
+LAYERS = [CONV, "patches", "class_token", "first_step", {"dense": {"units": 3}}]
+ALIKE = {"input": IMAGE, "layers": LAYERS, "sizes": {}, "narrow": {}}
 NETWORKS = ["alexnet", "resnet50", "mobilenet", "lstm32", "gpt-small", "vit-tiny", "alike"]
 
 

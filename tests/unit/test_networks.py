@@ -312,6 +312,7 @@ NORM, SMALLER = {"layer_norm": {"epsilon": 1e-5}}, {"embedding": {"vocabulary": 
         (WORDS | {"shape": [5, 6]}, [EMBEDDING], {}, "its input of kind tokens has the shape"),
         ({"kind": "tokens", "shape": [5]}, [EMBEDDING], {}, "has no 'vocabulary'; write how many"),
         (IMAGES | {"vocabulary": 3}, [CONV], {}, "has a 'vocabulary'; leave it out"),
+        (WORDS | {"vocabulary": 1}, [EMBEDDING], {}, "all samples of one word are alike"),
         (IMAGES, [EVEN], {}, "stride of 1 and an"),
         (ROW, [{"dense": {"units": 3, "activation": "relu"}}], {}, "as a layer behind it"),
         (IMAGES, [{"local_response_norm": {"size": 4}}], {}, "an odd whole number"),

@@ -168,7 +168,7 @@ BUDGETS = {
     "workflow/scripts/worker/**/*.py": 14_205,
     "workflow/scripts/steptime/artefacts/*.py": 7_861,
     "workflow/**/[!.]*.smk": 1_482,
-    "tests/**/*.py": 18_983,
+    "tests/**/*.py": 18_984,
 }
 WORDS = 40_000
 

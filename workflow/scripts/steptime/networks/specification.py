@@ -140,10 +140,10 @@ class _Builder:
         if len(shape) not in axes:
             raise ValueError(f"its input of kind {kind} has the shape {shape}; write {words}")
         if is_words != (kind == "tokens"):
-            has, rather = "no", "write how many words there are"
-            if is_words:
-                has, rather = "a", "leave it out"
+            has, rather = ("a", "leave it out") if is_words else ("no", "write how many words")
             raise ValueError(f"its input of kind {kind} has {has} 'vocabulary'; {rather}")
+        if self.source.get("vocabulary") == 1:
+            raise ValueError("all samples of one word are alike; write a vocabulary of two or more")
         self.nodes: list[dict[str, Any]] = []
         self.shapes: dict[str, Shape] = {INPUT: list(self.source["shape"])}
         self.forms = {INPUT: "words" if is_words else _form(self.shapes[INPUT])}
