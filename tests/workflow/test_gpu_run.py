@@ -117,7 +117,7 @@ def machine(new_checkout, tmp_path):
     folder = tree / "benchmarks/gpu_run"
     (folder / "carried/wheels").mkdir(parents=True)
     (folder / "carried/commit").write_text(f"{COMMIT}\n")
-    needed = (ROOT / "requirements.lock").read_text().partition(offline.FURTHER)[0]
+    needed = (ROOT / "requirements.lock").read_text().partition(offline.NOT_NEEDED)[0]
     for pin in offline.pins(needed):
         if pin.partition("==")[0] not in THERE:
             carry(pin.partition("==")[0], folder / "carried/wheels")
