@@ -162,13 +162,17 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
         assert f"def {test}(" in (ROOT / path).read_text() if test else place in rules, place
 
 
-# Lines of Python (and of rules), and words of documents. They only go down; `git log` says why one rose.
+# Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 44_077,
+    # Advice for each target that has nothing to show, and what a claim or a figure lacks, named whole.
+    "workflow/scripts/**/*.py": 44_078,
+    # PyTorch's layers over steps copy nothing, and JAX's loss is chosen by the number of scores.
     "workflow/scripts/worker/**/*.py": 14_205,
+    # Figures name printed times of scripts that did something else.
     "workflow/scripts/steptime/artefacts/*.py": 7_861,
     "workflow/**/[!.]*.smk": 1_482,
-    "tests/**/*.py": 18_984,
+    # Dropout of the kept share, in five frameworks; each key of two more files of the configuration.
+    "tests/**/*.py": 18_988,
 }
 WORDS = 40_000
 

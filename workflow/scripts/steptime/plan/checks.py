@@ -46,7 +46,8 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
         asked.append("`above: [2*all]` under 'threads'")
     if beside.exchanges and not {*beside.exchanges} & {*grid["exchange"]}:
         asked.append(f"one of {', '.join(beside.exchanges)} under 'exchange'")
-    return f"{shown or name} has nothing to show in the grid '{configuration.grid_name}': write {', and '.join(asked)}."
+    mend = ", and ".join(asked) or "an 'exchange' between its devices that the figure shows"
+    return f"{shown or name} has nothing to show in the grid '{configuration.grid_name}': write {mend}."
 
 
 def _asked_networks(configuration: Configuration) -> list[str]:
