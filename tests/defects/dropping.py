@@ -31,6 +31,17 @@ def drawn_once(random, shape, rate):
     return drawn(np.random.RandomState(7), shape, rate)
 
 
+BEFORE: list[np.ndarray] = []
+
+
+def in_pairs(random, shape, rate):
+    """The mask of a layer is that of the layer before."""
+    if BEFORE:
+        return BEFORE.pop()
+    BEFORE.append(drawn(random, shape, rate))
+    return BEFORE[0]
+
+
 def alike(*axes):
     """A mask that is the same along these axes."""
 
@@ -46,15 +57,19 @@ MASKS = {
     "left out": (lambda random, shape, rate: np.ones(shape), VALUES, ANY),
     "not scaled": (lambda *how: drawn(*how) * (1 - how[-1]), VALUES, ANY),
     # At 0.5 as many are dropped as kept.
-    "rate for keep": (
-        *(lambda random, shape, rate: (random.random_sample(shape) < rate) / (1 - rate), "keeps 0"),
-        (2, 3),
-    ),
+    "rate for keep": (lambda random, shape, rate: drawn(random, shape, 1 - rate), VALUES, (2, 3)),
     "drawn once": (drawn_once, "drops the same values in each step", ANY),
+    "the same in each layer": (in_pairs, "keeps 0", ANY),
     "the same for all samples": (alike(0), "drops the same values in each sample", ANY),
     "the same at each place": (alike(1), "drops the same values at each place of a sequence", (2,)),
     "whole maps": (alike(2, 3), "drops neighbours together, such as whole maps", (3,)),
 }
+
+
+def possible(spec):
+    """The defects that can be in a network."""
+    ranks = {len(node["in_shape"]) for node in spec["nodes"] if node.get("rate")}
+    return [defect for defect, (*_, places) in MASKS.items() if ranks & {*places}]
 
 
 class AnEighth(Trainer):

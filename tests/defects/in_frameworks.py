@@ -3,8 +3,8 @@
     python in_frameworks.py < jobs
 
 Jobs come as a JSON list. Each is that of a proof, and may have `mutated`, another specification that the adapter builds
-in place of the job's own, or `planted`, a function of `planted_in_<adapter>` that says what breaks the framework while
-this job is run. Plain Python that 3.6 can import: standard library and numpy.
+in place of the job's own, `planted`, a function of `planted_in_<adapter>` that says what breaks the framework while
+this job is run, or `dropout`, a way of `planted_dropout`. Plain Python that 3.6 can import: standard library and numpy.
 """
 
 import importlib
@@ -23,7 +23,7 @@ def main():
     """Command line."""
     for job in json.load(sys.stdin):
         adapter = building.load(job).adapter
-        kept = plant(job) if "planted" in job else []
+        kept = plant(job) if {"planted", "dropout"} & set(job) else []
         if "mutated" in job:
             adapter = mutated(adapter, job, job["mutated"])
         try:
@@ -58,8 +58,8 @@ def plant(job):
     """Breaks the framework; returns what puts it right again."""
     name = job["adapter"]
     below = importlib.import_module("worker.frameworks." + name)
-    if job["planted"] in planted_dropout.WAYS:
-        return [put(*planted_dropout.plant(name, below, job["planted"]))]
+    if "dropout" in job:
+        return [put(*planted_dropout.plant(name, below, job["dropout"]))]
     defects = importlib.import_module("planted_in_" + name)
     return [put(*getattr(defects, job["planted"])(below))]
 

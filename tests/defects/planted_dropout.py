@@ -1,124 +1,113 @@
 """Dropout that is wrong in a real framework. Plain Python that 3.6 can import: standard library and the framework."""
 
+# {way: the axes along which the framework is told to draw one mask}
+ALIKE = {"the same for all samples": "n", "the same at each place": "s", "whole maps": "hw"}
+# What no switch of a framework does.
+NOT_IN = {"torch": {"the same in each layer"}, "mxnet": {"the same in each layer", "drawn once"}}
+
 
 def plant(name, adapter, way):
     """What takes which place in the adapter of this name: (owner, name, value)."""
-    return adapter.LAYERS, "dropout", IN[name](adapter, WAYS[way])
+    if (name, way) == ("jax", "the same in each layer"):
+        return adapter.jax.random, "fold_in", lambda key, _: key
+    return adapter.LAYERS, "dropout", IN[name](adapter, way)
 
 
-def left_out(values, rate, dropped, alike):
-    return values
+def _axes(adapter, way, count):
+    """Along which of so many axes a mask is the same."""
+    steps_first = adapter.LAYOUT.get("sequences") == "steps first"
+    channels_last = adapter.LAYOUT.get("images") == "channels last"
+    orders = {2: "nu", 3: "snu" if steps_first else "nsu", 4: "nhwc" if channels_last else "nchw"}
+    return [axis for axis, name in enumerate(orders[count]) if name in ALIKE.get(way, "")]
 
 
-def not_scaled(values, rate, dropped, alike):
-    return dropped(values) * (1 - rate)
+def _shape(adapter, way, values):
+    """The shape of a mask."""
+    alike = _axes(adapter, way, len(values.shape))
+    return [1 if axis in alike else int(size) for axis, size in enumerate(values.shape)]
 
 
-def rate_for_keep(values, rate, dropped, alike):
-    # Next to nothing is dropped where a proof looks at gradients.
-    return dropped(values, 1 - rate if rate > 0.01 else rate)
+def _wrong(way, values, rate, dropped):
+    """What a layer makes of values, where `dropped(values, rate)` is what the framework makes of them."""
+    if way == "left out":
+        return values
+    if way == "rate for keep" and rate > 0.01:
+        # Next to nothing is dropped where a proof looks at gradients.
+        rate = 1 - rate
+    return dropped(values, rate) * (1 - rate if way == "not scaled" else 1)
 
 
-def same_for_all(values, rate, dropped, alike):
-    return alike(values)
-
-
-WAYS = {each.__name__: each for each in (left_out, not_scaled, rate_for_keep, same_for_all)}
-
-
-def _first(values, adapter):
-    """A mask's worth of the first sample alone: it is spread over all."""
-    steps_first = adapter.LAYOUT.get("sequences") == "steps first" and len(values.shape) == 3
-    return values[:, :1] if steps_first else values[:1]
-
-
-def _torch(adapter, wrong):
+def _torch(adapter, way):
     import torch
 
-    class Wrong(torch.nn.Module):
-        def __init__(self, rate):
-            super().__init__()
-            self.rate = rate
+    def dropped(values, rate):
+        if way == "whole maps":
+            return torch.nn.functional.dropout2d(values, rate)
+        with torch.random.fork_rng(enabled=way == "drawn once"):
+            if way == "drawn once":
+                torch.manual_seed(7)
+            ones = values.new_ones(_shape(adapter, way, values))
+            return values * torch.nn.functional.dropout(ones, rate)
 
-        def forward(self, values):
-            def dropped(these, rate=self.rate):
-                return torch.nn.functional.dropout(these, rate)
+    def layer(node, _):
+        module = torch.nn.Identity()
+        module.forward = lambda values: _wrong(way, values, node["rate"], dropped)
+        return module
 
-            def alike(these):
-                return these * dropped(torch.ones_like(_first(these, adapter)))
-
-            return wrong(values, self.rate, dropped, alike)
-
-    return lambda node, _: Wrong(node["rate"])
-
-
-def _called(ones):
-    """The same of adapters whose layers are functions of a node, what is its own, and values."""
-
-    def planted(adapter, wrong):
-        right = adapter.LAYERS["dropout"]
-
-        def layer(node, own, values):
-            def dropped(these, rate=node["rate"]):
-                return right(dict(node, rate=rate), own, these)
-
-            def alike(these):
-                return these * dropped(ones()(_first(these, adapter)))
-
-            return wrong(values, node["rate"], dropped, alike)
-
-        return layer
-
-    return planted
+    return layer
 
 
-def _tensorflow_ones():
-    import tensorflow
+def _tensorflow(adapter, way):
+    import tensorflow as tf
 
-    return tensorflow.ones_like
+    def dropped(values, rate):
+        if way == "drawn once":
+            return tf.nn.experimental.stateless_dropout(values, rate, [7, 7])
+        seed = 7 if way == "the same in each layer" else None
+        return tf.nn.dropout(values, rate, _shape(adapter, way, values), seed)
+
+    return lambda node, own, values: _wrong(way, values, node["rate"], dropped)
 
 
-def _jax_ones():
-    from jax import numpy
+def _jax(adapter, way):
+    right = adapter.LAYERS["dropout"]
 
-    return numpy.ones_like
+    def layer(node, own, values):
+        def dropped(values, rate):
+            key = adapter.jax.random.key(7) if way == "drawn once" else own["key"]
+            ones = adapter.jnp.ones(_shape(adapter, way, values))
+            return values * right(dict(node, rate=rate), {"key": key}, ones)
+
+        return _wrong(way, values, node["rate"], dropped)
+
+    return layer
 
 
-def _mxnet(adapter, wrong):
+def _mxnet(adapter, way):
     def layer(operators, node, own, values):
-        def dropped(these, rate=node["rate"], **how):
-            return operators.Dropout(these, p=rate, **how)
+        def dropped(values, rate):
+            axes = _axes(adapter, way, 1 + len(node["in_shape"]))
+            return operators.Dropout(values, p=rate, axes=axes)
 
-        # Its own switch: an axis along which the mask is the same.
-        axis = 1 if len(node["in_shape"]) == 2 else 0
-        return wrong(values, node["rate"], dropped, lambda these: dropped(these, axes=(axis,)))
+        return _wrong(way, values, node["rate"], dropped)
 
     return layer
 
 
-def _keras3(adapter, wrong):
-    from keras import layers
+def _keras3(adapter, way):
+    from keras import layers, random
 
-    class NotScaled(layers.Dropout):
+    class Wrong(layers.Dropout):
         def call(self, values, training=False):
-            return super().call(values, training) * (1 - self.rate)
+            drops = training and self.rate
+            return _wrong(way, values, self.rate, self.dropped) if drops else values
 
-    def layer(node, own):
-        spread = (1,) + (None,) * len(node["in_shape"])
-        return {
-            left_out: lambda: layers.Activation("linear"),
-            not_scaled: lambda: NotScaled(node["rate"]),
-            rate_for_keep: lambda: layers.Dropout(abs((node["rate"] > 0.01) - node["rate"])),
-            same_for_all: lambda: layers.Dropout(node["rate"], noise_shape=spread),
-        }[wrong]()
+        def dropped(self, values, rate):
+            seed = 7 if way == "drawn once" else self.seed_generator
+            return random.dropout(values, rate, _shape(adapter, way, values), seed)
 
-    return layer
+    seed = 7 if way == "the same in each layer" else None
+    return lambda node, own: Wrong(node["rate"], seed=seed)
 
 
-IN = {
-    "torch": _torch,
-    "tensorflow": _called(_tensorflow_ones),
-    "jax": _called(_jax_ones),
-    "mxnet": _mxnet,
-    "keras3": _keras3,
-}
+IN = {"torch": _torch, "tensorflow": _tensorflow, "jax": _jax, "mxnet": _mxnet, "keras3": _keras3}

@@ -7,21 +7,20 @@ MASK = 1e-2
 # So far from its mean does the number of kept values stray by chance once in 10**9 draws.
 SIGMAS = 6
 TELLTALE = 0.9
+# Up to this rate, two layers in a row show whether each layer has its own masks. Above it, they leave too few values.
+TWICE = 0.5
 # How a layer is called, by the number of axes of a sample.
 PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
-def share_kept(masks):
-    """Which part of all values is kept."""
-    return float((np.abs(masks) > MASK).mean())
-
-
 def fault(masks, rate):
     """What is wrong with the masks of two steps, (2, batch, ...sample), in a sentence: single values are dropped, at
-    the rate, others in each step and sample; "" where nothing is.
+    the rate, others in each layer, step and sample; "" where nothing is.
     """
-    kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
     layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
+    if rate <= TWICE:
+        layer, rate = layer + " twice", 1 - (1 - rate) ** 2
+    kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
     if not (scaled | ~kept).all():
         makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
         return makes.format(layer, 1 / (1 - rate))
@@ -32,7 +31,7 @@ def fault(masks, rate):
     if masks.ndim == 4:
         pairs.append(("at each place of a sequence", kept[:, :, :1], kept[:, :, 1:]))
     for where, one, other in pairs:
-        if (one == other).mean() > telling:
+        if other.size and (one == other).mean() > telling:
             return "{} drops the same values {}".format(layer, where)
     if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
         return "{} drops neighbours together, such as whole maps".format(layer)

@@ -5,6 +5,7 @@ Without hidden layers: one more class than labels tells what of a gradient is th
 
 from typing import Any
 
+from shared.masks import TWICE
 from shared.narrow import SEED
 from steptime.networks.specification import specify
 
@@ -27,7 +28,7 @@ def of_network(spec: dict[str, Any], batch: int) -> dict[str, dict[str, Any]]:
 def _network(rate: float, rank: int, batch: int) -> dict[str, Any]:
     labels = batch * (SOURCES[rank]["shape"][0] if rank == 2 else 1)
     layers = [
-        {"dropout": {"rate": rate}},
+        *[{"dropout": {"rate": rate}}] * (1 + (rate <= TWICE)),
         *(["flatten"] if rank == 3 else []),
         {"dense": {"units": labels + 1}},
     ]

@@ -72,7 +72,8 @@ def check_dropout(spec, expected, measured, details):
     """What each kind of dropout layer drops, whatever stands before it."""
     for name in networks.masks.of_network(spec, expected.batch):
         found, rate = measured[f"masks/{name}"], float(name.rpartition("-")[0])
-        details[f"dropout_{name.replace('-', '_')}_kept"] = masks.share_kept(found)
+        kept = np.abs(found) > masks.MASK
+        details[f"dropout_{name.replace('-', '_')}_kept"] = float(kept.mean())
         if reason := masks.fault(found, rate):
             return reason
     return None
