@@ -167,7 +167,7 @@ BUDGETS = {
     # Advice for each target that has nothing to show, and what a claim or a figure lacks, named whole.
     "workflow/scripts/**/*.py": 44_078,
     # PyTorch's layers over steps copy nothing, and JAX's loss is chosen by the number of scores.
-    "workflow/scripts/worker/**/*.py": 14_205,
+    "workflow/scripts/worker/**/*.py": 14_204,
     # Figures name printed times of scripts that did something else.
     "workflow/scripts/steptime/artefacts/*.py": 7_861,
     "workflow/**/[!.]*.smk": 1_482,

@@ -75,11 +75,8 @@ class Trainer(object):
                 value = self.place(np.ascontiguousarray(value))
                 self.trained[name] = chainer.Parameter(value)
             if node["op"] == "batch_norm":
-                channels = node["shape"][0]
-                self.averages[node["name"]] = (
-                    arrays.zeros(channels, np.float32),
-                    arrays.ones(channels, np.float32),
-                )
+                of = node["shape"][0], np.float32
+                self.averages[node["name"]] = arrays.zeros(*of), arrays.ones(*of)
         # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps.
         self.head = arrays.array(job.learning_rate, np.float32)
         self.parameters = sum(value.size for value in self.trained.values())

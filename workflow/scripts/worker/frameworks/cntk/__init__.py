@@ -48,7 +48,7 @@ class Trainer(object):
 
     def __init__(self, job):
         spec, inputs, labels = job.spec, job.inputs, job.labels
-        self._own = {}
+        self._own, self._kept = {}, {}
         self._classes = classes = specification.count_classes(spec)
         if spec["input"]["kind"] in ("dense", "image"):
             batch = cntk.input_variable(tuple(spec["input"]["shape"]))
@@ -96,8 +96,7 @@ class Trainer(object):
                 self._rate = rate
             answers = self._one_hot(labels)
             self._trainer.train_minibatch({self._batch: inputs, self._answers: answers})
-            total += self._trainer.previous_minibatch_loss_average
-            steps += 1
+            total, steps = total + self._trainer.previous_minibatch_loss_average, steps + 1
         return total / steps
 
     def scores(self, inputs):
@@ -110,6 +109,9 @@ class Trainer(object):
     def weights(self, names=None):
         return {name: self._own[name].value for name in (self._own if names is None else names)}
 
+    def statistics(self):
+        return {name: average.value for name, average in self._kept.items()}
+
     def _connect(self, job, batch):
         values = {"input": batch}
         for node in job.spec["nodes"]:
@@ -119,6 +121,9 @@ class Trainer(object):
             if node["op"] == "dropout":
                 # Layers of one seed would drop the same values.
                 own["seed"] = job.seed + len(values)
+            for role, start in (("mean", 0.0), ("variance", 1.0)) * (node["op"] == "batch_norm"):
+                average = cntk.constant(start, tuple(node["in_shape"][:1]))
+                own[role] = self._kept["{}/{}".format(node["name"], role)] = average
             values[node["name"]] = self.layer(node["op"])(
                 node, own, *[values[name] for name in node["inputs"]]
             )
@@ -260,19 +265,10 @@ def _local_response_norm(node, own, value):
 
 
 def _batch_norm(node, own, value):
-    """CNTK's own, of which the averages are not read."""
-    shape = (node["shape"][0],)
-    return cntk.batch_normalization(
-        value,
-        own["gamma"],
-        own["beta"],
-        cntk.constant(0, shape),
-        cntk.constant(0, shape),
-        spatial=True,
-        epsilon=specification.BATCH_NORM_EPSILON,
-        use_cudnn_engine=False,
-        running_count=cntk.constant(0),
-    )
+    """CNTK writes the constants that it is given, which are its running averages."""
+    arrays = (own[role] for role in ("gamma", "beta", "mean", "variance"))
+    how = {"epsilon": specification.BATCH_NORM_EPSILON, "running_count": cntk.constant(0)}
+    return cntk.batch_normalization(value, *arrays, True, use_cudnn_engine=False, **how)
 
 
 def _lstm(node, own, value):
@@ -299,10 +295,6 @@ def _rnn(node, own, value):
     return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
 
 
-def _concat(node, own, *values):
-    return cntk.splice(*values, axis=0)
-
-
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -318,7 +310,7 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, words: cntk.times(words, own["weight"]),
     "lstm": _lstm,
-    "concat": _concat,
+    "concat": lambda node, own, *values: cntk.splice(*values, axis=0),
     "grouped_conv": _grouped_conv,
     "avg_pool": _avg_pool,
     "channel_shuffle": _channel_shuffle,

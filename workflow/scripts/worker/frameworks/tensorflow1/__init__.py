@@ -106,9 +106,7 @@ class Trainer(object):
         session.run(tf.global_variables_initializer(), self._starts)
         del self._starts
         self.threads = job.threads
-        self.parameters = sum(
-            variable.get_shape().num_elements() for variable in tf.trainable_variables()
-        )
+        self.parameters = sum(each.get_shape().num_elements() for each in tf.trainable_variables())
 
     def run(self, steps):
         for _ in range(steps):
@@ -217,9 +215,8 @@ def _rows(value):
 
 def _dense(node, own, value):
     rows = tf.nn.bias_add(tf.matmul(_rows(value), own["weight"]), own["bias"])
-    return (
-        rows if len(_shape(value)) == 2 else tf.reshape(rows, _shape(value)[:-1] + [node["units"]])
-    )
+    shape = _shape(value)[:-1] + [node["units"]]
+    return rows if len(shape) == 2 else tf.reshape(rows, shape)
 
 
 def _conv(node, own, value):

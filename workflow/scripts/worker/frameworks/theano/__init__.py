@@ -50,6 +50,8 @@ class _Trainer(object):
         self._shared = {name: _share(name, job.take(name)) for name in job.layout.names}
         # A result that is read in place of a whole parameter, so that only its own rows get a gradient.
         self._read = {}
+        # {name: (running average, what a step makes of it)} of batch normalisation.
+        self._kept = {}
         self._masks = MRG_RandomStreams(1 + job.seed)
         self._inputs = _share("input", job.inputs)
         self._answers = _share("labels", job.labels.flatten())
@@ -57,11 +59,9 @@ class _Trainer(object):
         self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
         shares = nnet.softmax(self._connect())
         loss = nnet.categorical_crossentropy(shares, self._answers).mean()
-        updates = self._updates(loss, job.spec["optimiser"])
+        updates = self._updates(loss, job.spec["optimiser"]) + list(self._kept.values())
         self._train, self._judge = theano.function([], loss, updates=updates), None
-        self.parameters = sum(
-            shared.get_value(borrow=True).size for shared in self._shared.values()
-        )
+        self.parameters = sum(each.get_value(borrow=True).size for each in self._shared.values())
         self.threads = (
             ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
         )
@@ -93,12 +93,16 @@ class _Trainer(object):
         wanted = self._shared if names is None else names
         return {name: self._shared[name].get_value() for name in wanted}
 
+    def statistics(self):
+        return {name: average.get_value() for name, (average, _) in self._kept.items()}
+
     def _connect(self, judging=False):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
         values = {"input": self._inputs}
         for node in self._nodes:
             own = specification.own_of(node, self._shared)
             value, *more = [values[name] for name in node["inputs"]]
+            own["kept"] = {} if judging else self._kept
             if node["op"] == "dropout":
                 own["masks"] = self._masks
             if not (judging and node["op"] == "dropout"):
@@ -185,7 +189,13 @@ def _conv(node, own, value):
 def _batch_norm(node, own, value):
     # The float32 next to 1e-5 lies below it, and Theano takes none below it.
     epsilon = np.nextafter(np.float32(specification.BATCH_NORM_EPSILON), np.float32(1))
-    return bn.batch_normalization_train(value, own["gamma"], own["beta"], "spatial", epsilon)[0]
+    share = np.float32(specification.BATCH_NORM_SHARE)
+    kept = [theano.shared(np.full(node["in_shape"][:1], start, np.float32)) for start in (0, 1)]
+    given = value, own["gamma"], own["beta"], "spatial", epsilon, share
+    normal, _, _, *after = bn.batch_normalization_train(*given, *kept)
+    for role, *pair in zip(("mean", "variance"), kept, after):
+        own["kept"]["{}/{}".format(node["name"], role)] = tuple(pair)
+    return normal
 
 
 def _embedding(node, own, value):
