@@ -269,15 +269,18 @@ def _make_model(job):
             "{}/{}".format(node["name"], role): keras_name
             for role, keras_name in _NAMES.get(node["op"], _WEIGHTED).items()
         }
-        own = {keras_name: start[name] for name, keras_name in names.items() if name in start}
         # In place of random ones: of a hundred million those take seconds.
         own = {
-            keras_name.replace("_kernel", "") + "_initializer": value
-            for keras_name, value in own.items()
+            keras_name.replace("_kernel", "") + "_initializer": start[name]
+            for name, keras_name in names.items()
+            if name in start
         }
         layer = LAYERS[node["op"]](node, own)
         values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
         made[node["name"]] = (layer, names)
+        if job.mode == "torch" and node["op"] == "conv" and node["channels"] == 1:
+            # With its usual strides, PyTorch takes no gradient of one image.
+            layer.kernel.value.data = layer.kernel.value.data[None, ..., 0].movedim(0, 3)
     variables = {
         name: (
             getattr(getattr(layer, "cell", layer), keras_name),
