@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from steptime import machine
-from steptime.cells import context, measure
+from steptime import machine, project
+from steptime.cells import measure, software
 from steptime.machine import interference, processes
 from steptime.supervisor import progress
 from worker import usage
@@ -157,26 +157,26 @@ def test_a_snapshot_is_what_the_kernel_counts():
 
 
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
-    monkeypatch.setattr(context, "ROOT", tmp_path)
-    assert context.workflow() == {"commit": None, "changed": None}
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    assert software.workflow() == {"commit": None, "changed": None}
     # Of a copy without git's folder.
     (tmp_path / ".commit").write_text("0123456789ab-dirty\n")
-    assert context.workflow() == {"commit": "0123456789ab-dirty", "changed": None}
+    assert software.workflow() == {"commit": "0123456789ab-dirty", "changed": None}
     (tmp_path / ".gitignore").write_text("results/\n.commit")
     author = ["-c", "user.name=A", "-c", "user.email=a"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    clean = context.workflow()
+    clean = software.workflow()
     assert len(clean["commit"]) == 12 and clean["changed"] == []
     (tmp_path / "results").mkdir()
     (tmp_path / "results/shard").touch()
-    assert context.workflow() == clean
+    assert software.workflow() == clean
     # A new adapter changes what is measured though git does not know it yet.
     (tmp_path / "adapter.py").touch()
-    assert context.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
+    assert software.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
     (tmp_path / "below").mkdir()
-    monkeypatch.setattr(context, "ROOT", tmp_path / "below")
-    assert context.workflow()["commit"] is None
+    monkeypatch.setattr(project, "ROOT", tmp_path / "below")
+    assert software.workflow()["commit"] is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])

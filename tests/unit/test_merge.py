@@ -10,7 +10,7 @@ from examples import MACHINE
 from examples import PLANNED as CELL
 
 from steptime import run
-from steptime.cells import again, context, shard
+from steptime.cells import again, mixed, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.merge import cells, judged, others
 from steptime.plan import written
@@ -69,7 +69,7 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
         cells.merge([CELL.key, other])
     monkeypatch.setitem(run.TOLD, "platforms", {"local-cpu": {"equal_machines": True}})
     assert cells.merge([CELL.key, other]).num_rows == 2
-    assert context.stranger(path, MACHINE) is None
+    assert mixed.stranger(path, MACHINE) is None
     for words in (
         "A CPU with 2 logical cores and Another CPU with 8",
         str(path),

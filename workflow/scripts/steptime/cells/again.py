@@ -20,16 +20,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print what was measured under disturbance.")
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
     chosen = parser.parse_args().grid or read_yaml(project.path("config/config.yaml"))["grid"]
-    here = machine.identify(machine.describe())
+    here = machine.own_id()
     plan = written.read(written.path_of(Path(chosen).stem))
     paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
-    if not paths:
-        print(
-            "Nothing was measured under disturbance on this machine: there is nothing to measure again.",
-            file=sys.stderr,
-        )
     for path in paths:
         print(path)
+    if not paths:
+        what = "Nothing was measured under disturbance on this machine"
+        print(f"{what}: there is nothing to measure again.", file=sys.stderr)
 
 
 def planned(plan: grid.Plan) -> list[Path]:
@@ -42,9 +40,8 @@ def disturbed(path: Path, here: str) -> bool:
     """Whether a peak or a shard was measured on the machine `here`, beyond the limits of `machine.interference`."""
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
-        return peak["machine_id"] == here and any(
-            rows.get("disturbed") for rows in peak["threads"].values()
-        )
+        marks = [rows.get("disturbed") for rows in peak["threads"].values()]
+        return peak["machine_id"] == here and any(marks)
     row, _, _ = shard.read_parts(path)
     return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)
 

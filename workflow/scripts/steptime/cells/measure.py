@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.precisions import PRECISIONS, USUAL, marked
 from steptime import machine, networks, project, run
-from steptime.cells import context, software
+from steptime.cells import mixed, software
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
@@ -50,10 +50,8 @@ def fill(
     variables: dict[str, str], threads: int, mode: str, prefix: Path, precision: str = USUAL
 ) -> dict[str, str]:
     """The framework's environment variables for a thread count, mode and precision, in the environment in `prefix`."""
-    filled = {
-        name: value.format(threads=threads, mode=mode, prefix=prefix)
-        for name, value in variables.items()
-    }
+    known = {"threads": threads, "mode": mode, "prefix": prefix}
+    filled = {name: value.format(**known) for name, value in variables.items()}
     return filled | PRECISIONS[precision].variables
 
 
@@ -114,14 +112,11 @@ class CellRun:
         self.machine: dict[str, Any] = {}
         self.workflow: dict[str, Any] = {}
         self.needs = placement.entry(self.cell["platform"])
-        self.shown = (
-            placement.visible_devices(self.needs, self.cell["devices"])
-            if self.cell["device"] == "gpu"
-            else {}
-        )
-        self.devices = (
-            gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(",")) if self.shown else None
-        )
+        self.shown: dict[str, str] = {}
+        self.devices: gpu.Watch | None = None
+        if self.cell["device"] == "gpu":
+            self.shown = placement.visible_devices(self.needs, self.cell["devices"])
+            self.devices = gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(","))
         self.used = resources.Watch(self.devices, notes=self.task.is_watched)
         self.left_out: Outcome | None = None
 
@@ -135,10 +130,9 @@ class CellRun:
         used, self.used = self.used, resources.Watch(self.devices, notes=self.task.is_watched)
         second = self.run()
         progress.count_another(time.monotonic() - self.clock - took)
+        is_better = second.status == "ok" and not self._is_disturbed(second)
         # A step that is refused once is refused.
-        if second.status == "not_equivalent" or (
-            second.status == "ok" and not self._is_disturbed(second)
-        ):
+        if is_better or second.status == "not_equivalent":
             self.left_out = first
             return second
         self.used, self.left_out = used, second
@@ -146,9 +140,9 @@ class CellRun:
 
     def _is_disturbed(self, outcome: Outcome) -> bool:
         """Whether another process on the CPUs of one device may do better."""
-        apart = self.task.is_measured_again and self.cell["device"] == "cpu"
-        alone = apart and self.cell["devices"] == 1
-        return alone and outcome.status == "ok" and interference.disturbed(self._columns(outcome))
+        one_device = self.cell["device"] == "cpu" and self.cell["devices"] == 1
+        may = self.task.is_measured_again and one_device and outcome.status == "ok"
+        return may and interference.disturbed(self._columns(outcome))
 
     def run(self) -> Outcome:
         """Runs the worker where its environment stands and its network is proven."""
@@ -174,22 +168,19 @@ class CellRun:
     def describe_machine(self) -> None:
         """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
         if not self.machine:
-            self.machine, self.workflow = machine.describe(), context.workflow()
+            self.machine, self.workflow = machine.describe(), software.workflow()
             # pyarrow imports pandas when it makes its first array.
             import pandas  # noqa: F401
 
-            if refused := context.stranger(self.options.shard, self.machine):
+            if refused := mixed.stranger(self.options.shard, self.machine):
                 sys.exit(refused)
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""
         from steptime.cells import shard
 
-        facts = (
-            self._columns(outcome)
-            | self.task.read(self.job, self.spec, outcome)
-            | self.images.get("columns", {})
-        )
+        facts = self._columns(outcome) | self.task.read(self.job, self.spec, outcome)
+        facts |= self.images.get("columns", {})
         try:
             rows = self.task.rows.of(outcome)
             shard.write(self.options.shard, facts, rows, self._footer(outcome))
@@ -197,9 +188,8 @@ class CellRun:
             if not outcome.events:
                 raise
             # With nothing of what the worker said.
-            return self.write(
-                Outcome("crashed", f"what the worker said fits no row: {error}", span=outcome.span)
-            )
+            reason = f"what the worker said fits no row: {error}"
+            return self.write(Outcome("crashed", reason, span=outcome.span))
         except OSError as error:
             sys.exit(
                 f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
@@ -274,22 +264,21 @@ class CellRun:
         if "cluster" in self.needs:
             available = min(available, self.needs["memory_gib"])
         memory = limits.get("memory_gib", available * MEMORY_SHARE)
-        nodes_used = placement.nodes_of(self.needs, cell["devices"])
-        several = nodes_used > 1
-        launch = nodes.launch(cell["platform"], nodes_used, cell["threads"]) if several else HERE
+        launch = HERE
+        if (count := placement.nodes_of(self.needs, cell["devices"])) > 1:
+            launch = nodes.launch(cell["platform"], count, cell["threads"])
         prefix = interpreter.prefix_of(cell["environment"])
-        variables = self.job["variables"]
+        variables, several = self.job["variables"], cell["devices"] > 1
+        masks = {} if several else networks.masks.of_network(self.spec, cell["batch"])
+        is_shown = key_of(cell) in run.facts().get("shown_by", {})
         return run_worker(
             prefix,
             {
                 **worker_job(self.job, self.spec),
                 "reference": next((str(path.absolute()) for path in self.options.reference), None),
                 # The same code runs on the same numbers: what costs two more trainers is shown once.
-                "gradients": cell["repeat"] == 1
-                and key_of(cell) not in run.facts().get("shown_by", {}),
-                "masks": networks.masks.of_network(self.spec, cell["batch"])
-                if cell["devices"] == 1
-                else {},
+                "gradients": cell["repeat"] == 1 and not is_shown,
+                "masks": masks,
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },
@@ -320,12 +309,9 @@ class CellRun:
                 used_here += rank.get("cpu_seconds", 0.0)
             if waited is not None:
                 waited += rank["waited_seconds"] or 0.0
-        ranks = cell["devices"]
-        disturbed = (
-            interference.between(outcome.snapshots, wall, used_here)
-            if wall and not self.task.is_slowed
-            else {}
-        )
+        ranks, disturbed = cell["devices"], {}
+        if wall and not self.task.is_slowed:
+            disturbed = interference.between(outcome.snapshots, wall, used_here)
         facts = {
             "network": base,
             "variant": "" if base == cell["network"] else cell["network"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from steptime import machine
 from steptime.cells.footers import few
 from steptime.machine import placement
 from steptime.plan.cell import key_of, shard_path
@@ -21,6 +22,31 @@ def under_another_name(path: Path, row: dict[str, Any]) -> str:
         return ""
     advice = "remove it, for that cell has a shard" if held.exists() else "give it that name"
     return f"The shard {path} holds the cell of {held}: {advice}."
+
+
+def stranger(path: Path, here: dict[str, Any]) -> str | None:
+    """Why this machine's cells cannot lie beside the shards of a platform, as a sentence; None where they can."""
+    # Where a cell is measured: what reads shards is loaded while the framework is.
+    from steptime.cells import shard
+
+    platform = path.parent.parent
+    other = next((other for other in platform.glob("*/*.parquet") if other != path), None)
+    if other is None or placement.entry(platform.name).get("equal_machines"):
+        return None
+    try:
+        row, _, footer = shard.read_parts(other)
+        there = shard.kind_of_machine(other, row, footer)
+    except shard.ShardError:
+        # The merge names it, with the command that helps.
+        return None
+    kind = machine.kind(here, row["device"])
+    if there == kind:
+        return None
+    return (
+        f"{platform} holds cells of another machine, {there}; this one is {kind}: move that folder to "
+        f"{platform.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
+        "Nothing was measured."
+    )
 
 
 def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:

@@ -1,13 +1,19 @@
-"""The software of a cell: what the framework says of itself, and what its environment is made of."""
+"""The software of a cell: the framework, what its environment is made of, and the workflow's own version."""
 
+import os
 import re
+import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steptime import project
+from steptime import machine, project
 from steptime.environments import interpreter, libraries, pins
 from steptime.records import Manifest
 from steptime.supervisor.supervise import Outcome
+
+# A cell waits no longer for what git says of a large or far checkout.
+GIT_SECONDS = 20
 
 
 def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict[str, Any]:
@@ -15,10 +21,8 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
     their `arithmetic` in short (see `environments.libraries`), and what was `prepared`.
     """
     versions = outcome.events.get("ready", {}).get("versions", {})
-    named = {
-        name: versions.get(name)
-        for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")
-    }
+    names = ("framework_version", "python", "blas", "cuda", "cudnn", "build")
+    named = {name: versions.get(name) for name in names}
     prefix = project.environment(cell["environment"]).resolve()
     loaded = [libraries.name_of(Path(path), prefix) for path in outcome.libraries]
     used = libraries.used(manifest.get("libraries", {}), loaded)
@@ -37,10 +41,9 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
 def changed(cell: dict[str, Any], manifest: Manifest) -> str:
     """Why what stands in the environment of a cell is not what was installed there, '' where it is."""
     names = interpreter.strangers(project.environment(cell["environment"]), manifest["packages"])
-    return (
-        names
-        and f"its environment was changed since it was made: {names}; the next run makes it anew"
-    )
+    if not names:
+        return ""
+    return f"its environment was changed since it was made: {names}; the next run makes it anew"
 
 
 def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
@@ -58,6 +61,25 @@ def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest)
         return ""
     named = ", ".join(f"{name} {number}" for name, number in installed.items())
     return f"the worker imported {cell['framework']} {version}, and installed is {named}"
+
+
+def workflow() -> dict[str, Any]:
+    """The workflow's commit, with "-dirty" where the checkout differs, and the files that do, but for ignored ones.
+
+    Outside a git checkout, the commit is what the file .commit says, or None.
+    """
+    # As a hook of git's sets them, they name another checkout; one that this folder only lies in is not meant either.
+    given = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    given["GIT_CEILING_DIRECTORIES"] = str(project.ROOT.parent)
+    options: dict[str, Any] = {"cwd": project.ROOT, "env": given, "timeout": GIT_SECONDS}
+    ask = partial(subprocess.check_output, text=True, stderr=subprocess.DEVNULL, **options)
+    try:
+        commit = ask(["git", "rev-parse", "--short=12", "HEAD"]).strip()
+        changed = ask(["git", "status", "--porcelain", "--untracked-files=normal"])
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return {"commit": machine.read_text(project.ROOT / ".commit"), "changed": None}
+    files = [line[3:] for line in changed.splitlines()]
+    return {"commit": commit + ("-dirty" if files else ""), "changed": files}
 
 
 def _release(version: str) -> list[str]:
