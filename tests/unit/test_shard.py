@@ -102,21 +102,6 @@ def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
         reads(path)
 
 
-def test_a_shard_from_before_a_column_is_read_without_it(tmp_path):
-    path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS | {"optimiser": "adamw"}, SAMPLES, {})
-    table, footer = shard.read(path)
-    assert table["optimiser"].unique().to_pylist() == ["adamw"]
-    del footer["row"]["optimiser"]
-    metadata = {shard.FOOTER: json.dumps(footer)}
-    pq.write_table(table.drop_columns(["optimiser"]).replace_schema_metadata(metadata), path)
-    read, _ = shard.read(path)
-    assert read.schema.names == table.schema.names
-    assert read["optimiser"].null_count == len(read) == len(SAMPLES)
-    row, rows, _ = shard.read_parts(path)
-    assert row["optimiser"] is None and len(rows) == len(SAMPLES)
-
-
 def test_a_broken_and_a_missing_shard_are_told(tmp_path):
     broken = tmp_path / "cell.parquet"
     broken.write_bytes(b"PAR1 and no more")

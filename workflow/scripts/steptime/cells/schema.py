@@ -5,101 +5,56 @@ import pyarrow as pa
 from steptime.tasks import TASKS
 
 SCHEMA_VERSION = 2
-STATUSES = (
-    "ok",
-    "unsupported",
-    "install_failed",
-    "not_equivalent",
-    "out_of_memory",
-    "timeout",
-    "crashed",
-    "diverged",
-)
+STATUSES = ["ok", "unsupported", "install_failed", "not_equivalent"]
+STATUSES += ["out_of_memory", "timeout", "crashed", "diverged"]
+TIMES = ["started_at", "ended_at"]
+
+
+def _of(kind: str, *names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.type_for_alias(kind)) for name in names]
+
 
 # What a task does not have is null, but for axes, which are ''.
 CONSTANT = pa.schema(
     [
-        ("platform", pa.string()),
-        ("environment", pa.string()),
-        ("framework", pa.string()),
-        ("framework_version", pa.string()),
-        ("mode", pa.string()),
-        ("precision", pa.string()),
-        ("task", pa.string()),
-        ("network", pa.string()),
-        ("variant", pa.string()),
-        ("optimiser", pa.string()),
-        ("dataset", pa.string()),
-        ("dataset_label", pa.string()),
-        ("whole_dataset", pa.string()),
-        ("dataset_sha256", pa.string()),
-        ("device", pa.string()),
-        ("devices", pa.int32()),
-        ("exchange", pa.string()),
-        ("threads", pa.int32()),
-        ("batch", pa.int32()),
-        ("repeat", pa.int32()),
-        ("seed", pa.int32()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("stopped", pa.string()),
-        ("target_accuracy", pa.float64()),
-        ("most_epochs", pa.int32()),
-        ("budget_seconds", pa.float64()),
-        ("parameters", pa.int64()),
-        ("flops_per_step", pa.int64()),
-        ("timed_region", pa.string()),
-        ("import_seconds", pa.float64()),
-        ("build_seconds", pa.float64()),
-        ("ready_seconds", pa.float64()),
-        ("first_step_seconds", pa.float64()),
-        ("warmup_steps", pa.int32()),
-        ("warmup_seconds", pa.float64()),
-        ("warmup_steady", pa.bool_()),
-        ("peak_memory_bytes", pa.int64()),
-        ("peak_device_memory_bytes", pa.int64()),
-        ("cpu_seconds", pa.float64()),
-        ("wall_seconds", pa.float64()),
-        ("effective_threads", pa.float64()),
-        ("waiting_threads", pa.float64()),
-        ("involuntary_switches", pa.int64()),
-        ("foreign_cpus", pa.float64()),
-        ("steal_share", pa.float64()),
-        ("frequency_ratio", pa.float64()),
-        ("throttled_seconds", pa.float64()),
-        ("device_utilisation", pa.float64()),
-        ("energy_joules", pa.float64()),
-        ("host_energy_joules", pa.float64()),
-        ("first_loss", pa.float64()),
-        ("last_loss", pa.float64()),
-        ("bytes_exchanged", pa.int64()),
-        ("exchange_seconds", pa.float64()),
-        ("staleness", pa.float64()),
-        ("proof_id", pa.string()),
-        ("proven_loss", pa.float64()),
-        ("proven_change", pa.float64()),
-        ("proven_gradients", pa.bool_()),
-        ("environment_digest", pa.string()),
-        ("network_digest", pa.string()),
-        ("worker_digest", pa.string()),
-        ("proof_digest", pa.string()),
-        ("sampling_digest", pa.string()),
-        ("machine_id", pa.string()),
-        ("workflow_commit", pa.string()),
-        ("started_at", pa.timestamp("ms", tz="UTC")),
-        ("ended_at", pa.timestamp("ms", tz="UTC")),
+        *_of("string", "platform", "environment", "framework", "framework_version", "mode"),
+        *_of("string", "precision", "task", "network", "variant", "optimiser"),
+        *_of("string", "dataset", "dataset_label", "whole_dataset", "dataset_sha256", "device"),
+        *_of("int32", "devices"),
+        *_of("string", "exchange"),
+        *_of("int32", "threads", "batch", "repeat", "seed"),
+        *_of("string", "status", "reason", "stopped"),
+        *_of("float64", "target_accuracy"),
+        *_of("int32", "most_epochs"),
+        *_of("float64", "budget_seconds"),
+        *_of("int64", "parameters", "flops_per_step"),
+        *_of("string", "timed_region"),
+        *_of("float64", "import_seconds", "build_seconds", "ready_seconds", "first_step_seconds"),
+        *_of("int32", "warmup_steps"),
+        *_of("float64", "warmup_seconds"),
+        *_of("bool", "warmup_steady"),
+        *_of("int64", "peak_memory_bytes", "peak_device_memory_bytes"),
+        *_of("float64", "cpu_seconds", "wall_seconds", "effective_threads", "waiting_threads"),
+        *_of("int64", "involuntary_switches"),
+        *_of("float64", "foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds"),
+        *_of("float64", "device_utilisation", "energy_joules", "host_energy_joules"),
+        *_of("float64", "first_loss", "last_loss"),
+        *_of("int64", "bytes_exchanged"),
+        *_of("float64", "exchange_seconds", "staleness"),
+        *_of("string", "proof_id"),
+        *_of("float64", "proven_loss", "proven_change"),
+        *_of("bool", "proven_gradients"),
+        *_of("string", "environment_digest", "network_digest", "worker_digest", "proof_digest"),
+        *_of("string", "sampling_digest", "machine_id", "workflow_commit"),
+        *[pa.field(name, pa.timestamp("ms", tz="UTC")) for name in TIMES],
     ]
 )
-# Columns that were added while schema 2 was in use: they are null in shards from before.
-ADDED = frozenset(["optimiser", "proven_gradients", "ready_seconds"])
-TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 
 def rows_of(task: str) -> pa.Schema:
     """The columns of a task's shard that differ from row to row."""
-    return pa.schema(
-        [(name, pa.type_for_alias(kind)) for name, kind in TASKS[task].rows.columns.items()]
-    )
+    columns = TASKS[task].rows.columns
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 def constant_of(task: str) -> list[str]:

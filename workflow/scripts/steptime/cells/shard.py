@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from steptime import machine
 from steptime.atomic import atomic_write
-from steptime.cells.schema import ADDED, SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
+from steptime.cells.schema import SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plain import plain
 from steptime.plan import digests
 from steptime.reading import InputError
@@ -85,8 +85,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
         raise _broken(path, error) from error
     if not rows.schema.equals(schema):
         raise without_columns(path)
-    # Shards of an older version have no digest.
-    if "rows_digest" in footer and footer["rows_digest"] != rows_digest(rows):
+    if footer.get("rows_digest") != rows_digest(rows):
         raise _broken(path, ValueError("its rows are not those that were written"))
     return row, rows, footer
 
@@ -126,15 +125,13 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
     row = footer.get("row")
     task = row.get("task") if isinstance(row, dict) else None
     columns = set(constant_of(task)) if task in list(TASKS) else set()
-    if columns and row.keys() > columns - ADDED and not row.keys() <= columns:
+    if columns and row.keys() > columns:
         newer = ", ".join(sorted(map(plain, row.keys() - columns)))
         raise ShardError(
             f"The shard {path} comes from a newer version of steptime, which has {newer} besides: update this checkout."
         )
-    if not columns or row.keys() | ADDED != columns:
+    if not columns or row.keys() != columns:
         raise without_columns(path)
-    for name in ADDED:
-        row.setdefault(name)
     return file, footer
 
 
