@@ -2,11 +2,8 @@
 
     workflow/scripts/launch gpu_check [ENVIRONMENT ...]
 
-In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
-the machine has, the proofs of narrow networks on the GPU, whether a proof sees rounded products, a cell in each other
-precision, a timed cell with all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU,
-two GPUs that share gradients, and the peak. It needs no network, no Snakemake and no framework but one. docs/gpu.md
-says what each line stands for. The exit status is 1 where something failed.
+It takes under ten minutes and needs no network, no Snakemake and no framework but one. docs/gpu.md says what each line
+stands for. The exit status is 1 where something failed.
 """
 
 import argparse
@@ -108,7 +105,7 @@ def checks(
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
             yield f"{name}: a GPU that is full", partial(full_is_told, *own)
-        has = declarations.declared(adapter_of_ranks(known[name]))
+        has = declarations.declared(exchanges.adapter_of(known[name]["adapter"], 2, "sync"))
         if "gpu" in has["DEVICES"] and "sync" in has["EXCHANGES"]:
             yield f"{name}: two GPUs that share gradients", partial(two_share, *own)
     yield "peak of the GPU", partial(peak, standing)
@@ -159,9 +156,7 @@ def environment_stands(name: str, entry: dict[str, Any], standing: list[str]) ->
     if manifest["status"] != "ok":
         return f"cannot be had here, which is no fault: {manifest['reason']}"
     standing.append(name)
-    return ", ".join(
-        f"{package} {version}" for package, version in sorted(manifest["packages"].items())
-    )
+    return ", ".join(map(" ".join, sorted(manifest["packages"].items())))
 
 
 def specification(name: str, narrow: bool) -> dict[str, Any]:
@@ -253,9 +248,8 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
     for number in range(8, 14):
         for library in ("cublas", "cublasLt", "cudart", "cudnn"):
             (other / f"lib{library}.so.{number}").touch()
-    before = os.environ.get("LD_LIBRARY_PATH")
-    path = f"{other}:{before}" if before else str(other)
-    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=path):
+    places = [str(other), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=":".join(places)):
         outcome = run_cell(name, entry, folder)
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
     taken = [path for path in outcome.libraries if "libcublas.so" in path or "libcudnn.so" in path]
@@ -268,31 +262,24 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
 def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
     """A cell that has too little memory is `out_of_memory`, and the next one finds the GPU free."""
     outcome = run_cell(name, entry, folder, variables=SCARCE)
-    status = outcome.status
-    if status == "crashed" and gpu.was_full(outcome.reason):
-        status = "out_of_memory"
-    if status != "out_of_memory":
-        raise Failure(f"it was {status} in place of out_of_memory: {outcome.reason}")
+    status, reason = outcome.status, outcome.reason
+    if status != "out_of_memory" and not (status == "crashed" and gpu.was_full(reason)):
+        raise Failure(f"it was {status} in place of out_of_memory: {reason}")
     if others := placement.at_work([placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"]]):
         raise Failure(f"the cell has ended, and {others}")
-    return outcome.reason
-
-
-def adapter_of_ranks(entry: dict[str, Any]) -> str:
-    """The adapter of two ranks of an environment with this entry."""
-    return exchanges.adapter_of(entry["adapter"], 2, "sync")
+    return reason
 
 
 def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
     """Two ranks, each on a GPU of its own, train the specified network, and a cell of them is timed."""
     if (count := len(placement.fitting_gpus({}))) < 2:
         return f"not checked, which is no fault: it takes two GPUs, and {count} may be used"
-    shares = {"adapter": adapter_of_ranks(entry), "devices": 2, "exchange": "sync"}
-    job, log = network.job_of(name, entry) | shares, folder / "two.log"
+    adapter = exchanges.adapter_of(entry["adapter"], 2, "sync")
+    shares, log = {"adapter": adapter, "exchange": "sync"}, folder / "two.log"
+    job = network.job_of(name, entry) | shares | {"devices": 2}
     verdict, details = network.prove(job, specification(TIMED, True), "", log)
     _refuse(**verdict, log=log)
-    own = {key: job[key] for key in ("adapter", "exchange")} | {"ranks": 2, "batch": 2 * BATCH}
-    outcome = run_cell(name, entry, folder, changes=own)
+    outcome = run_cell(name, entry, folder, changes=shares | {"ranks": 2, "batch": 2 * BATCH})
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
     settings = json.dumps(outcome.events["ready"]["settings"])
     return f"loss off by {details['loss_error']:.2g}; median {_median(outcome):.3g} s; {settings}"

@@ -84,15 +84,14 @@ def _row(path: str, written: float) -> dict[str, Any]:
 
 def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
     """What of a row is not as a configuration asks, in words; what is null is not known and no difference."""
-    # A worker that was refused may have counted others.
-    skipped = () if facts["status"] == "ok" else ("parameters",)
-    words = (
-        word
-        for name, word in COMPARED.items()
-        if name not in skipped and None not in (facts.get(name), expected.get(name))
-        if facts[name] != expected[name]
-    )
-    return tuple(dict.fromkeys(words))
+    words: dict[str, None] = {}
+    for name, word in COMPARED.items():
+        ours, theirs = facts.get(name), expected.get(name)
+        # A worker that was refused may have counted others.
+        counted = name != "parameters" or facts["status"] == "ok"
+        if counted and ours != theirs and None not in (ours, theirs):
+            words[word] = None
+    return tuple(words)
 
 
 def are_as_asked(key: str, expected: Mapping[str, Facts]) -> bool:

@@ -98,9 +98,8 @@ def _plain(shown: Tree) -> Tree:
 
 def _resources(root: Tree, series: dict[str, Any]) -> None:
     """Of what was noted again and again, the least and the most."""
-    branch = root.add(
-        f"resources: {len(series['rows'])} notes, every {series['interval_seconds']:g} s"
-    )
+    every = f"every {series['interval_seconds']:g} s"
+    branch = root.add(f"resources: {len(series['rows'])} notes, {every}")
     for name, values in zip(series["columns"], zip(*series["rows"], strict=True), strict=False):
         known = [value for value in values if value is not None]
         _add(branch, {name: f"{_text(min(known))} to {_text(max(known))}" if known else None})

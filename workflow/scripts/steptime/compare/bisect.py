@@ -65,12 +65,9 @@ def within(known: list[str], first: str, last: str) -> list[str]:
 class Search:
     """The releases that may have brought the change: between one that has it not, and one that has it."""
 
-    def __init__(
-        self, folder: Folder, environment: str, options: argparse.Namespace, known: list[str]
-    ) -> None:
-        self.folder, self.environment = folder, environment
-        self.options, self.known = options, known
-        self.base = folder.add(environment, known[0])
+    def __init__(self, folder: Folder, base: str, options: argparse.Namespace, known: list[str]):
+        self.folder, self.environment, self.options, self.known = folder, base, options, known
+        self.base = folder.add(base, known[0])
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""

@@ -42,36 +42,31 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.variables: dict[str, str] = {}
+        caches = shutil.ignore_patterns("__pycache__")
         for part in PARTS:
+            own = self.root / part
             # What another watch has left there, of other code or of another candidate.
-            shutil.rmtree(self.root / part, ignore_errors=True)
-            shutil.copytree(
-                project.ROOT / part,
-                self.root / part,
-                symlinks=True,
-                ignore=shutil.ignore_patterns("__pycache__"),
-            )
+            shutil.rmtree(own, ignore_errors=True)
+            shutil.copytree(project.ROOT / part, own, symlinks=True, ignore=caches)
         shutil.copy2(project.ROOT / "Snakefile", self.root)
 
     def add(self, base: str, candidate: str) -> str:
         """Adds the environment of a candidate (a version, a wheel or a file of pins; what the project has is taken as
         it is); its name. A version has the pins of an environment that it is `like`. Raises CompareError.
         """
-        frameworks = self._frameworks()
-        framework = _framework_of(base, frameworks)
+        frameworks, framework = self._frameworks(), self._framework_of(base)
         self._link(base)
         self._link(candidate)
         if any(candidate in entry["environments"] for entry in frameworks.values()):
             if candidate == base:
-                return self._write(base, f"{base}-again", _content(self, base))
+                return self._write(base, f"{base}-again", self._content(base))
             return candidate
         path = Path(candidate)
         if path.suffix == ".whl" and path.is_file():
             return self._of_wheel(base, path)
         if path.suffix in (".yaml", ".yml") and path.is_file():
-            content = yaml.safe_load(path.read_text())
             name = path.stem if path.stem != base else f"{base}-again"
-            return self._write(base, name, content)
+            return self._write(base, name, yaml.safe_load(path.read_text()))
         if not VERSION.fullmatch(candidate):
             if not (self.root / "results").exists():
                 shutil.rmtree(self.root)
@@ -80,7 +75,7 @@ class Folder:
             also = f"; {near}" if near.startswith("did") else "."
             raise CompareError(f"'{candidate}' is no version, and no file: {advice}{also}")
         like = self.like(base, candidate)
-        content = _content(self, like)
+        content = self._content(like)
         package = _package(content, framework, like)
         if like != base and pins.parse(content, like).packages[package] == candidate:
             self._link(like)
@@ -107,7 +102,7 @@ class Folder:
 
     def differing(self, base: str, candidate: str) -> list[str]:
         """What the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
-        sides = [pins.parse(_content(self, name), name) for name in (base, candidate)]
+        sides = [pins.parse(self._content(name), name) for name in (base, candidate)]
         versions = [{"Python": side.python} | side.packages for side in sides]
         names = dict.fromkeys([*versions[0], *versions[1]])
         return [
@@ -136,12 +131,10 @@ class Folder:
 
     def _alike(self, base: str) -> list[str]:
         """The base, and the other environments of its framework that a release may be made like; none of a GPU's."""
-        frameworks = self._frameworks()
-        framework = _framework_of(base, frameworks)
+        framework = self._framework_of(base)
         plain = re.compile(rf"{re.escape(framework)}-[\d.]+")
-        if not plain.fullmatch(base):
-            return [base]
-        return [name for name in frameworks[framework]["environments"] if plain.fullmatch(name)]
+        known = self._frameworks()[framework]["environments"] if plain.fullmatch(base) else [base]
+        return [name for name in known if name == base or plain.fullmatch(name)]
 
     def _releases_for(self, environment: str) -> list[str]:
         """The releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
@@ -152,10 +145,9 @@ class Folder:
 
     def _package_of(self, environment: str) -> tuple[str, str]:
         """The package that an environment of the project is of, and its Python. Raises CompareError."""
-        framework = _framework_of(environment, self._frameworks())
-        content = _content(self, environment)
-        python = pins.parse(content, environment).python
-        return _package(content, framework, environment), python
+        content = self._content(environment)
+        package = _package(content, self._framework_of(environment), environment)
+        return package, pins.parse(content, environment).python
 
     def _pin(self, content: Any, framework: str, package: str, version: str, base: str) -> None:
         """Pins a package of a conda file's content to another version, in place, and changes of the others what does
@@ -201,6 +193,13 @@ class Folder:
             entry["environments"] += entry.pop("history", [])
         return frameworks
 
+    def _framework_of(self, environment: str) -> str:
+        known = self._frameworks()
+        return next(name for name in known if environment in known[name]["environments"])
+
+    def _content(self, environment: str) -> Any:
+        return yaml.safe_load((self.root / f"envs/{environment}.yaml").read_text())
+
     def _link(self, environment: str) -> None:
         """Uses an environment of the project where it stands: the workflow looks itself whether it is as pinned."""
         known = os.environ.get("STEPTIME_ENVIRONMENTS", project.ROOT / ".environments")
@@ -216,7 +215,7 @@ class Folder:
             raise CompareError(
                 f"{path} has not the name of a wheel: name-version-python-abi-system.whl."
             )
-        framework, content = _framework_of(base, self._frameworks()), _content(self, base)
+        framework, content = self._framework_of(base), self._content(base)
         # Two wheels of one version are two candidates.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:6]
         # The base may need what lies in the folders that pip knows.
@@ -230,7 +229,7 @@ class Folder:
         """Writes the pins of an environment that is run as the base is."""
         pins.parse(content, f"the pins of {name}")
         frameworks = self._frameworks()
-        entry = frameworks[_framework_of(base, frameworks)]
+        entry = frameworks[self._framework_of(base)]
         if name not in entry["environments"]:
             entry["environments"].append(name)
         if base in entry.get("differing", {}):
@@ -239,14 +238,6 @@ class Folder:
         text = yaml.safe_dump(frameworks, sort_keys=False)
         (self.root / "config/frameworks.yaml").write_text(text)
         return name
-
-
-def _content(folder: Folder, environment: str) -> Any:
-    return yaml.safe_load((folder.root / f"envs/{environment}.yaml").read_text())
-
-
-def _framework_of(environment: str, frameworks: dict[str, Any]) -> str:
-    return next(name for name, entry in frameworks.items() if environment in entry["environments"])
 
 
 def _package(content: Any, framework: str, base: str) -> str:
@@ -274,10 +265,10 @@ def _plain(name: str) -> str:
 
 def _python(version: str) -> str:
     """A Python of this version, which builds what has no wheel, or another where there is none."""
-    known = interpreter.candidates(version)
-    return str(
-        next((each for each in known if interpreter.version_of(each, version)), sys.executable)
-    )
+    for each in interpreter.candidates(version):
+        if interpreter.version_of(each, version):
+            return str(each)
+    return sys.executable
 
 
 def order(version: str) -> list[int]:

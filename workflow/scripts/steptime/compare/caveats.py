@@ -51,9 +51,8 @@ def differences(one: Side, other: Side, pairs: Pairs) -> list[str]:
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
     """Whether the two were measured in one run, and not one after the other."""
-    spans = [
-        (rows["started_at"].min(), rows["ended_at"].max()) for rows in _processes(one, other, pairs)
-    ]
+    sides = _processes(one, other, pairs)
+    spans = [(rows["started_at"].min(), rows["ended_at"].max()) for rows in sides]
     overlap = spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]
     return one.results is other.results and overlap
 
@@ -93,14 +92,9 @@ def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 def _variables(sides: list[pd.DataFrame]) -> str:
     """The variables of the workers' environments that differ, such as the allocator's."""
-    known = []
-    for rows in sides:
-        values: dict[str, set[str]] = {}
-        for text in rows["variables"].unique():
-            for name, value in json.loads(text).items():
-                values.setdefault(name, set()).add(value)
-        known.append(values)
-    names = sorted(
-        name for name in {*known[0], *known[1]} if known[0].get(name) != known[1].get(name)
+    one, other = (
+        {pair for text in rows["variables"].unique() for pair in json.loads(text).items()}
+        for rows in sides
     )
+    names = sorted({name for name, _ in one ^ other})
     return f"Variables of the workers differ: {', '.join(names)}." if names else ""

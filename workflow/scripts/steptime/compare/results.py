@@ -117,9 +117,8 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         row["verdict"] = words.lost(row["one_status"], row["other_status"])
         rows.append(row)
     data = pd.DataFrame(rows)
-    by_run = [
-        _by_run(one, at, label) if one.results is other.results else None for at, label in pairs
-    ]
+    is_one_run = one.results is other.results
+    by_run = [_by_run(one, at, label) if is_one_run else None for at, label in pairs]
     # What the table of times says is paid for there; the rest is paid for together.
     is_by_run = np.array([word is not None for word in by_run])
     for group in (is_by_run, ~is_by_run):
@@ -138,9 +137,8 @@ def _by_run(side: Side, at: Any, label: Any) -> str | None:
     same = (cells[PLACE].fillna("") == cells.loc[at, PLACE].fillna("")).all(axis=1)
     place = cells[same & cells["word"].notna()]
     # The run's words are of medians.
-    if any("mean apart" in marks for marks in cells.loc[[at, label], "marks"]):
-        return None
-    if not {at, label} <= {*place.index}:
+    apart = any("mean apart" in marks for marks in cells.loc[[at, label], "marks"])
+    if apart or not {at, label} <= {*place.index}:
         return None
     fastest = place["seconds"].astype(float).idxmin()
     if fastest not in (at, label):

@@ -132,11 +132,8 @@ class Watch:
         base, other = self._sides()
         cell_pairs = pairs_of(base, other)
         ratios = [self._ratios(base.results.cells, cell_pairs, pairs, of) for of in self.against.of]
-        undecided = {
-            place: [each[place] for each in ratios]
-            for place in ratios[0]
-            if place not in self.verdicts
-        }
+        places = [place for place in ratios[0] if place not in self.verdicts]
+        undecided = {place: [each[place] for each in ratios] for place in places}
         margin, cells = self.options.margin, len(cell_pairs)
         self.verdicts |= interim.decided(undecided, margin, pairs, cells, self.against)
 
@@ -157,13 +154,11 @@ class Watch:
         return interim.ratios_of(logs, kinds)
 
     def _so_far(self) -> str:
-        return (
-            "; ".join(
-                f"{network}, {threads} threads: {verdict or 'no time'}"
-                for (network, _, threads), verdict in self.verdicts.items()
-            )
-            or "nothing is decided"
-        )
+        said = [
+            f"{network}, {threads} threads: {verdict or 'no time'}"
+            for (network, _, threads), verdict in self.verdicts.items()
+        ]
+        return "; ".join(said) or "nothing is decided"
 
     def _next_ends(self, took: float, pairs: int) -> float:
         """When the analysis after this one would end, by what this one took for the pairs that are still open."""

@@ -126,11 +126,8 @@ def _ratio(row: dict) -> Entry:
 
 def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
     """The answer, what differs besides, and a line for each cell."""
-    lines = [
-        answer,
-        *(["", "Not the same on both sides:", *[f"  {each}" for each in notes]] if notes else []),
-        "",
-    ]
+    caveats = ["", "Not the same on both sides:", *(f"  {each}" for each in notes)]
+    lines = [answer, *(caveats if notes else []), ""]
     width = 54 if _varying(VARYING, data) else 34
     for row in data.to_dict("records"):
         where = [row["variant"] or row["network"], f"batch {row['batch']}"]

@@ -24,17 +24,8 @@ from steptime.environments import build, installer
 # Longest first: a .tar.gz is no .gz.
 PACKED = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tar", ".zip", ".npz", ".gz")
 READ = f"files are read as they are or in {', '.join(PACKED)}, and known by their sums"
-BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    EOFError,
-    OSError,
-    ValueError,
-    RuntimeError,
-    NotImplementedError,
-    zlib.error,
-    lzma.LZMAError,
-)
+UNPACKING = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+BROKEN = (*UNPACKING, EOFError, OSError, ValueError, RuntimeError)
 TIMEOUT_SECONDS = 60
 PUBLISHED = "the published files"
 # Bytes that a file may have besides images.
@@ -169,12 +160,10 @@ def _from_url(entry: dict[str, Any], url: str) -> Found:
     version = entry["versions"][0]
     if "archive" in version:
         return _from_url(entry, f"{url.rstrip('/')}/{version['archive']}")
-    places = [f"{url.rstrip('/')}/{name}.gz" for name in names_of(version)]
-    held = [
-        each
-        for place in places
-        for each in _held(place.rpartition("/")[2], _download(entry, place), place)
-    ]
+    held: list[Held] = []
+    for name in names_of(version):
+        place = f"{url.rstrip('/')}/{name}.gz"
+        held += _held(place.rpartition("/")[2], _download(entry, place), place)
     return _choose(entry, held, url)
 
 
@@ -195,11 +184,8 @@ def _download(entry: dict[str, Any], url: str) -> bytes:
 
 def _lacking(entry: dict[str, Any], there: set[str]) -> str:
     """What is missing of the version that is most nearly there."""
-    missing = [
-        [name for name in names_of(version) if _bare(name) not in there]
-        for version in entry["versions"]
-    ]
-    fewest = min(missing, key=len)
+    names = map(names_of, entry["versions"])
+    fewest = min(([name for name in each if _bare(name) not in there] for each in names), key=len)
     others = f" and {len(fewest) - 1} more" if len(fewest) > 1 else ""
     return f"there is no file {fewest[0]} or {fewest[0]}.gz{others}"
 
@@ -217,6 +203,5 @@ def _install(package: str, folder: Path) -> None:
     )
     if done.returncode != 0:
         print(done.stdout + done.stderr)
-        raise DatasetError(
-            build.reason(done.stderr, f"The package {package} could not be fetched") + "."
-        )
+        failure = f"The package {package} could not be fetched"
+        raise DatasetError(f"{build.reason(done.stderr, failure)}.")

@@ -86,13 +86,10 @@ def digests_of(content: bytes, wanted: Collection[str]) -> list[str]:
 def _idx_array(name: str, content: bytes) -> np.ndarray:
     if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTES]):
         raise ValueError(f"{name} is not an IDX file of bytes")
-    dimensions = content[3]
-    shape = (
-        np.frombuffer(content, ">u4", dimensions, 4).tolist()
-        if len(content) >= 4 + 4 * dimensions
-        else [0]
-    )
-    values = content[4 + 4 * dimensions :]
+    start = 4 + 4 * content[3]
+    is_whole = len(content) >= start
+    shape = np.frombuffer(content, ">u4", content[3], 4).tolist() if is_whole else [0]
+    values = content[start:]
     if len(values) != math.prod(shape):
         raise ValueError(f"{name} announces {by(shape)} bytes and holds {len(values):,}")
     return np.frombuffer(values, np.uint8).reshape(shape)

@@ -62,13 +62,8 @@ def prepare(entry: dict[str, Any], location: str | None, train: Path, test: Path
     with ExitStack() as stack:
         for path, split in ((train, "train"), (test, "test")):
             images, labels = splits[split]
-            digest = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
-            words = {
-                "name": entry["label"],
-                "classes": entry["classes"],
-                "source": came_in,
-                "sha256": digest,
-            }
+            words = {"name": entry["label"], "classes": entry["classes"], "source": came_in}
+            words["sha256"] = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
             np.savez(stack.enter_context(atomic_write(path)), images=images, labels=labels, **words)
 
 
@@ -79,14 +74,11 @@ def _splits(
     if pickled:
         # A pickle can run code: what it is must be known before it is opened.
         _check_sums(entry, contents)
-    given = [split for split in ("train", "test", "all") if split in version]
+    found: dict[str, formats.Split] = {}
     try:
-        found: dict[str, formats.Split] = {
-            split: formats.READERS[version["format"]](
-                {name: contents[name] for name in version[split]}
-            )
-            for split in given
-        }
+        for split in filter(version.get, ("train", "test", "all")):
+            own = {name: contents[name] for name in version[split]}
+            found[split] = formats.READERS[version["format"]](own)
     except ValueError as error:
         raise DatasetError(f"{entry['label']}: {error}.") from error
     for split, (images, labels) in found.items():
@@ -109,8 +101,7 @@ def _check_sums(entry: dict[str, Any], contents: dict[str, bytes]) -> None:
     for name, content in contents.items():
         wanted = entry["sums"][name]
         algorithm = formats.SUMS[len(wanted)]
-        digest = hashlib.new(algorithm, content).hexdigest()
-        if digest != wanted:
+        if (digest := hashlib.new(algorithm, content).hexdigest()) != wanted:
             raise DatasetError(
                 f"{entry['label']}: {name} is not the published file: its {algorithm} is {digest}, not {wanted}; "
                 "fetch it again."

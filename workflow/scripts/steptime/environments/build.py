@@ -3,10 +3,8 @@
     workflow/scripts/launch environments.build --spec envs/E.yaml --environment E --prepare "" \
         --output E.json --log E.log
 
-An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0.
-Where a conda is in use (`snakemake --sdm conda`), conda supplies the Python; uv installs the packages either
-way, so that pip's set-up, the choice of torch builds and the reasons of failures are the same with and
-without conda, and an environment that conda cannot make stops no other.
+An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0. With
+`snakemake --sdm conda` conda supplies the Python; uv installs the packages either way.
 """
 
 import argparse
@@ -18,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,24 +38,13 @@ ALWAYS_THERE = {"pip", "setuptools", "wheel"}
 BUILDS_WITH = ("setuptools", "wheel", "cython", "numpy")
 LONGEST = 600
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
-# Of uv, pip, curl and conda, in lower case. An index that answers that it has no such package is no such case.
-NO_NETWORK = (
-    "dns error",
-    "could not resolve host",
-    "name or service not known",
-    "temporary failure in name resolution",
-    "network is unreachable",
-    "no route to host",
-    "connection refused",
-    "connection reset",
-    "connection timed out",
-    "operation timed out",
-    "read timed out",
-    "error trying to connect",
-    "error sending request",
-    "condahttperror: http 000",
-    "connectionfailed",
-    "network connectivity was disabled",
+# Of uv, pip, curl and conda. An index that answers that it has no such package is no such case.
+NO_NETWORK = re.compile(
+    "dns error|could not resolve host|name or service not known|temporary failure in name resolution"
+    "|network is unreachable|no route to host|connection refused|connection reset"
+    "|(connection|operation|read) timed out|error trying to connect|error sending request"
+    "|condahttperror: http 000|connectionfailed|network connectivity was disabled",
+    re.IGNORECASE,
 )
 
 
@@ -117,9 +105,8 @@ class Builder:
         if self.supply:
             return json.loads((self.prefix / SUPPLIED).read_text())
         listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
-        return {
-            pins.normalise(entry["name"]): entry["version"] for entry in json.loads(listed.stdout)
-        }
+        entries = json.loads(listed.stdout)
+        return {pins.normalise(entry["name"]): entry["version"] for entry in entries}
 
     def libraries(self) -> libraries.Libraries:
         """What the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
@@ -164,9 +151,7 @@ class Builder:
         return done
 
     def _python_by_uv(self) -> None:
-        python = interpreter.find(
-            self.wanted.python, lambda *arguments: self.run(self.uv, *arguments)
-        )
+        python = interpreter.find(self.wanted.python, partial(self.run, self.uv))
         if python is None:
             raise InstallError(
                 f"no Python {self.wanted.python} was found: install it with pyenv, put it on PATH, or put "
@@ -189,27 +174,17 @@ class Builder:
             advice = "; torch comes from PyTorch's own index unless a folder named in PIP_FIND_LINKS has its wheel"
         # Old packages contradict each other in what they ask for; the file's pins are what was seen to run.
         overrides = self.prefix / ".steptime-pins.txt"
-        overrides.write_text(
-            "".join(
-                f"{self._exact(name)}{version}\n" for name, version in self.wanted.packages.items()
-            )
-        )
+        pinned = [self._exact(name) + version for name, version in self.wanted.packages.items()]
+        overrides.write_text("\n".join([*pinned, ""]))
         install: list[str | Path] = [self.uv, "pip", "install", "--python", self.python]
         install += ["--overrides", overrides]
+        parts = [each.partition("==") for each in self.wanted.requirements]
         if "setuptools" in self.wanted.packages:
-            tools = [
-                each for each in self.wanted.requirements if each.partition("==")[0] in BUILDS_WITH
-            ]
-            self._check(
-                self.run(*install, *tools),
-                "the packages that build the others could not be installed",
-            )
+            tools = ["".join(each) for each in parts if each[0] in BUILDS_WITH]
+            done = self.run(*install, *tools)
+            self._check(done, "the packages that build the others could not be installed")
             install.append("--no-build-isolation")
-        wanted = [
-            self._exact(name) + version
-            for name, _, version in (each.partition("==") for each in self.wanted.requirements)
-        ]
-        done = self.run(*install, *wanted)
+        done = self.run(*install, *(self._exact(name) + version for name, _, version in parts))
         self._check(done, "its packages could not be installed", advice)
         # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
         # A package may hold files that are not for this Python, so the exit code says nothing.
@@ -239,10 +214,8 @@ class Builder:
                 f"torch {torch} is a build for CPUs and its file means the one for CUDA: take that wheel out of the "
                 "folders in which pip or uv looks for wheels"
             )
-        open_ones = sorted(
-            name for name in installed.keys() - self.wanted.packages.keys() if "nvidia-" in name
-        )
-        if open_ones:
+        besides = installed.keys() - self.wanted.packages.keys()
+        if open_ones := sorted(name for name in besides if "nvidia-" in name):
             raise InstallError(
                 f"{', '.join(open_ones)} came along without a pin, and libraries of two versions of CUDA do not go "
                 "together: pin each of them"
@@ -273,17 +246,14 @@ class Builder:
             printed = done.stderr or done.stdout
             # Nothing that the framework is to blame for, so no result.
             if any(text in printed for text in NO_SPACE):
-                raise OSError(
-                    errno.ENOSPC,
-                    "the disk is full: free some space and run again",
-                    str(self.prefix),
-                )
+                full = "the disk is full: free some space and run again"
+                raise OSError(errno.ENOSPC, full, str(self.prefix))
             raise InstallError(reason(printed, failure) + advice)
 
 
 def is_passing(output: str) -> bool:
     """Whether an installer failed for want of a network, by what it printed: no framework is to blame for that."""
-    return any(words in output.lower() for words in NO_NETWORK)
+    return NO_NETWORK.search(output) is not None
 
 
 def reason(output: str, failure: str) -> str:
@@ -371,9 +341,8 @@ def main() -> None:
     try:
         options.log.parent.mkdir(parents=True, exist_ok=True)
         with options.log.open("w") as log:
-            write_json(
-                options.output, make(options.environment, options.spec, options.prepare, log)
-            )
+            made = make(options.environment, options.spec, options.prepare, log)
+            write_json(options.output, made)
     except OSError as error:
         sys.exit(f"{options.environment}: {error.filename or options.output}: {error.strerror}.")
     except KeyboardInterrupt:

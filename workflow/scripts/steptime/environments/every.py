@@ -91,10 +91,8 @@ def describe(name: str) -> dict[str, Any]:
 
 def size(folder: Path) -> int:
     """Bytes that the files below a folder take on the disk; what uv has linked to its cache counts in full."""
-    stats = (
-        os.lstat(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names
-    )
-    return sum(each.st_blocks * 512 for each in stats)
+    paths = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    return sum(os.lstat(path).st_blocks * 512 for path in paths)
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

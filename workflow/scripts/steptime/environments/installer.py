@@ -50,31 +50,25 @@ def find_uv() -> str:
 
 def environment_variables() -> dict[str, str]:
     """The variables to run uv with: the user's own, and pip's settings where the user has not set uv's."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME")
-    }
-    variables = kept | {"PYTHONNOUSERSITE": "1", "UV_NO_PROGRESS": "1"}
-    variables.setdefault("UV_CACHE_DIR", str(Path(".cache/uv").absolute()))
+    cache = {"UV_CACHE_DIR": str(Path(".cache/uv").absolute())}
+    variables = cache | os.environ | {"PYTHONNOUSERSITE": "1", "UV_NO_PROGRESS": "1"}
+    for name in ("PYTHONPATH", "PYTHONHOME"):
+        variables.pop(name, None)
     return variables | translate(pip_settings(), variables)
 
 
 def pip_settings() -> dict[str, str]:
     """pip's settings by option name; as in pip, a variable beats the section `install`, and that `global`."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True)
     sections: dict[str, dict[str, str]] = {}
     for line in listed.stdout.splitlines():
         name, _, quoted = line.partition("=")
         section, _, option = name.rpartition(".")
         sections.setdefault(section, {})[option] = ast.literal_eval(quoted)
     # pip may be missing beside a Snakemake that the user brought along; its variables still count.
-    named = {
-        option: os.environ.get("PIP_" + option.upper().replace("-", "_")) for option in SETTINGS
-    }
-    variables = {option: text for option, text in named.items() if text}
+    names = {option: "PIP_" + option.upper().replace("-", "_") for option in SETTINGS}
+    variables = {key: os.environ[name] for key, name in names.items() if os.environ.get(name)}
     return sections.get("global", {}) | sections.get("install", {}) | variables
 
 

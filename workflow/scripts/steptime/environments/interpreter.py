@@ -84,9 +84,8 @@ def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -
 def version_of(python: Path, wanted: str = "") -> str | None:
     """The full version of a CPython that runs and is of the version `wanted`; None for anything else."""
     try:
-        done = subprocess.run(
-            [python, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=30
-        )
+        command = [str(python), "-I", "-c", QUESTION]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     if done.returncode != 0 or not done.stdout.startswith("CPython "):

@@ -1,8 +1,7 @@
 """Which vector instructions and which linear algebra are in the compiled libraries of an environment.
 
-Wheels are built for the processors of their time: the same network takes twice as long where multiplications go through
-128-bit registers. Read from the libraries themselves: the instructions that multiply packed floats are counted, and the
-linear algebra libraries are known by texts that only they hold. No library is loaded.
+The same network takes twice as long where multiplications go through 128-bit registers. The instructions that multiply
+packed floats are counted, and linear algebra is known by texts that only it holds. No library is loaded.
 """
 
 import mmap
@@ -50,7 +49,8 @@ HOLDS = {
     "Eigen": (b"5Eigen8internal",),
     "LLVM": (b"LLVM ERROR",),
 }
-# Of program headers: kinds, a flag, and how many bytes of a file hold all of them.
+# How an ELF file of 64 bits begins. Of its program headers: kinds, a flag, and how many bytes hold all of them.
+ELF = b"\x7fELF\x02"
 LOAD, STACK, EXECUTABLE, HEADERS = 1, 0x6474E551, 1, 4096
 # These make code for the processor at hand while they run.
 AT_RUN_TIME = ("oneDNN", "LLVM")
@@ -128,7 +128,7 @@ def _total(about: dict[str, Any]) -> int:
 def _read(path: Path) -> dict[str, Any] | None:
     """What is told of one library; None for one that does no arithmetic, and for what is no x86-64 library."""
     with path.open("rb") as file:
-        if file.read(4) != b"\x7fELF" or file.read(1) != b"\x02":
+        if file.read(5) != ELF:
             return None
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if struct.unpack_from("<H", content, 18)[0] != 62:
@@ -142,14 +142,10 @@ def _read(path: Path) -> dict[str, Any] | None:
                 )
                 for name, pattern in PATTERNS.items()
             }
-            holds = [
-                name
-                for name, texts in HOLDS.items()
-                if any(content.find(text) >= 0 for text in texts)
-            ]
-    if not set(holds) & {"OpenBLAS", "MKL", "ATLAS", "BLIS"} and path.name.startswith(
-        ("libblas.", "libcblas.")
-    ):
+            has = {name: any(content.find(text) >= 0 for text in HOLDS[name]) for name in HOLDS}
+    holds = [name for name in HOLDS if has[name]]
+    has_blas = {"OpenBLAS", "MKL", "ATLAS", "BLIS"} & {*holds}
+    if path.name.startswith(("libblas.", "libcblas.")) and not has_blas:
         holds.append(REFERENCE)
     total = sum(counts.values())
     if total < LEAST_MULTIPLIES and not holds:
@@ -186,7 +182,7 @@ def executable_stacks(prefix: Path) -> dict[Path, int]:
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
                 begin = file.read(HEADERS)
-            if begin[:5] == b"\x7fELF\x02" and len(begin) == HEADERS:
+            if begin[:5] == ELF and len(begin) == HEADERS:
                 for at, kind, flags in _segments(begin):
                     if kind == STACK and flags & EXECUTABLE:
                         stacks[path] = at + 4

@@ -32,9 +32,8 @@ def main() -> None:
 
 def find(prefix: Path, package: str) -> Distribution | None:
     """The distribution below `prefix` that installed `package`, or None where no such package is installed."""
-    for found in distributions(
-        path=[str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
-    ):
+    folders = list(map(str, prefix.glob("lib/python3*/site-packages")))
+    for found in distributions(path=folders):
         if any(str(file) == f"{package}/__init__.py" for file in found.files or ()):
             return found
     return None
@@ -46,10 +45,8 @@ def describe(found: Distribution) -> dict[str, Any]:
     metadata: Any = found.metadata
     classifiers = metadata.get_all("Classifier") or []
     licences = [entry.split(" :: ")[-1] for entry in classifiers if entry.startswith(LICENCE)]
-    languages = [
-        entry.removeprefix(LANGUAGE) for entry in classifiers if entry.startswith(LANGUAGE)
-    ]
-    plain = dict.fromkeys(language.partition(" :: ")[0] for language in languages)
+    own = [entry.removeprefix(LANGUAGE) for entry in classifiers if entry.startswith(LANGUAGE)]
+    languages = dict.fromkeys(entry.partition(" :: ")[0] for entry in own)
     sizes = {"compiled": 0, "python": 0}
     for file in found.files or ():
         if file.suffix == ".py":
@@ -61,7 +58,7 @@ def describe(found: Distribution) -> dict[str, Any]:
         "distribution": metadata["Name"],
         "version": metadata["Version"],
         "licence": licence or "; ".join(licences),
-        "languages": [language for language in plain if language != "Other"],
+        "languages": [language for language in languages if language != "Other"],
         **sizes,
     }
 

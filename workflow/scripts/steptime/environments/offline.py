@@ -28,18 +28,13 @@ def main() -> None:
     """Command line; ends with a sentence where something is lacking."""
     prefix = Path(sys.argv[1])
     needed, _, rest = project.path("requirements.lock").read_text().partition(NOT_NEEDED)
-    folders = (installer.pip_settings().get("find-links") or "").split()
-    names = [
-        file.name
-        for folder in folders
-        for file in sorted(Path(folder.removeprefix("file://")).glob("*"))
-    ]
+    linked = (installer.pip_settings().get("find-links") or "").split()
+    folders = [Path(folder.removeprefix("file://")) for folder in linked]
+    names = [file.name for folder in folders for file in folder.glob("*")]
     here = {re.sub("[-_.]+", "-", each.metadata["Name"] or "").lower() for each in distributions()}
     carried = [pin for pin in pins(needed + rest) if is_among(pin, names)]
-    lacking = [
-        pin for pin in pins(needed) if pin not in carried and pin.partition("==")[0] not in here
-    ]
-    if lacking:
+    there = here | {pin.partition("==")[0] for pin in carried}
+    if lacking := [pin for pin in pins(needed) if pin.partition("==")[0] not in there]:
         more = f" and {len(lacking) - MOST_NAMED} more" * (len(lacking) > MOST_NAMED)
         sys.exit(
             f"Without an index, the workflow lacks {', '.join(lacking[:MOST_NAMED])}{more}: put their wheels into a "

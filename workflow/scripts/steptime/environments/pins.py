@@ -97,9 +97,8 @@ def _parsed(content: dict[str, Any], where: str) -> Pins:
 def digest(pins: Pins, step: str = "") -> str:
     """Digest of what is to be installed, blind to comments and order; `step` is that of the preparing code."""
     content: dict[str, Any] = {"python": pins.python, "requirements": pins.requirements}
-    content |= {
-        name: value for name, value in {"conda": pins.conda, "prepare": step}.items() if value
-    }
+    content |= {"conda": pins.conda} if pins.conda else {}
+    content |= {"prepare": step} if step else {}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -15,6 +15,8 @@ from steptime.machine import cgroups
 from steptime.machine.gpu import gpus
 
 CPUS = Path("/sys/devices/system/cpu")
+# What decides the speed of products in float32, and in bfloat16.
+INSTRUCTION_SETS = {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}
 
 
 def describe() -> dict[str, Any]:
@@ -51,24 +53,21 @@ def identify(description: dict[str, Any]) -> str:
 
 def own_id() -> str:
     """The id of this machine, as rows have it."""
-    return identify({"cpu": cpu(), "gpus": []})
+    return identify({"cpu": cpu()})
 
 
 def cpu() -> dict[str, Any]:
     """Model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
     lines = (read_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()
-    fields = {
-        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
-    }
+    pairs = (line.partition(":") for line in lines)
+    fields = {key.strip(): value.strip() for key, _, value in pairs}
     flags = set(fields.get("flags", "").split())
     governor = CPUS / "cpu0/cpufreq"
     return {
         "model": fields.get("model name") or _part(fields),
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cores": psutil.cpu_count(),
-        "instruction_sets": sorted(
-            flags & {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}
-        ),
+        "instruction_sets": sorted(flags & INSTRUCTION_SETS),
         "governor": read_text(governor / "scaling_governor"),
         "most_khz": read_text(governor / "cpuinfo_max_freq"),
         "virtual": "hypervisor" in flags,

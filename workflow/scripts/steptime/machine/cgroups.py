@@ -32,9 +32,8 @@ def memory_limit(proc: Path = PROC) -> int | None:
 
 def throttling_files(proc: Path = PROC) -> list[str]:
     """The files that say how long this process and its like were held back for their quota."""
-    return [
-        str(path) for folder in _folders("cpu", proc) if (path := folder / "cpu.stat").is_file()
-    ]
+    paths = [folder / "cpu.stat" for folder in _folders("cpu", proc)]
+    return [str(path) for path in paths if path.is_file()]
 
 
 def throttled_seconds(texts: list[str]) -> float:
@@ -53,10 +52,8 @@ def _folders(controller: str, proc: Path) -> list[Path]:
         for mount in mounts:
             kind, options = mount[mount.index("-") + 1], mount[-1].split(",")
             # The line of version 2 names no controller.
-            fits = (
-                (kind == "cgroup" and controller in options) if controllers else kind == "cgroup2"
-            )
-            if fits and (not controllers or controller in controllers.split(",")):
+            is_old = kind == "cgroup" and controller in controllers.split(",")
+            if (is_old and controller in options) or (kind == "cgroup2" and not controllers):
                 top, root = Path(mount[4]), mount[3]
                 # A container sees its own group as the root, by its name on the host or as "/".
                 within = path.removeprefix(root) if root != "/" else path

@@ -15,10 +15,8 @@ class Counter:
     """
 
     def __init__(self, folder: Path = POWERCAP) -> None:
-        zones = sorted(folder.glob("intel-rapl:?"))
-        self.zones = [
-            zone for zone in zones if (read_text(zone / "name") or "").startswith("package")
-        ]
+        names = {zone: read_text(zone / "name") or "" for zone in folder.glob("intel-rapl:?")}
+        self.zones = [zone for zone in sorted(names) if names[zone].startswith("package")]
         self.folder = folder
         self.last = [self._microjoules(zone) for zone in self.zones]
         self.total = 0

@@ -93,11 +93,8 @@ def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return known
     found: list[dict[str, Any]] = []
     for name in map(str.strip, wanted.split(",")):
-        named = [
-            each
-            for each in known
-            if name and (str(each["index"]) == name or each["uuid"].startswith(name))
-        ]
+        numbered = [each for each in known if str(each["index"]) == name]
+        named = numbered or [each for each in known if name and each["uuid"].startswith(name)]
         if not named:
             break
         found += [each for each in named if each not in found]
@@ -111,10 +108,9 @@ def at_work(uuids: list[str]) -> list[int]:
         if module is None:
             return []
         handles = [asked(module, "nvmlDeviceGetHandleByUUID", name) for name in uuids]
+        known = [handle for handle in handles if handle is not None]
         while True:
-            pids = sorted(
-                {pid for handle in handles if handle is not None for pid in _pids(module, handle)}
-            )
+            pids = sorted({pid for handle in known for pid in _pids(module, handle)})
             if not pids or time.monotonic() > deadline:
                 return pids
             time.sleep(POLL_SECONDS)
@@ -208,17 +204,11 @@ class Watch:
         """What else is known of the GPUs: which they are, lowest and highest MHz (mean over the GPUs), by what their
         energy is known, seconds for which each of HELD_BACK held a clock back.
         """
-        clocks = (
-            {"least_mhz": min(self.megahertz), "most_mhz": max(self.megahertz)}
-            if self.megahertz
-            else {}
-        )
         uuids = [asked(self.nvml, "nvmlDeviceGetUUID", handle) for handle in self.handles]
-        return {
-            "uuids": uuids,
-            "energy_by": self._joules()[1],
-            "held_back": self.held_back,
-        } | clocks
+        facts: dict[str, Any] = {"uuids": uuids, "energy_by": self._joules()[1]}
+        if self.megahertz:
+            facts |= {"least_mhz": min(self.megahertz), "most_mhz": max(self.megahertz)}
+        return facts | {"held_back": self.held_back}
 
     def _joules(self) -> tuple[float | None, str]:
         """Energy over the samples, and by what it is known: a counter (Volta and newer), or power read now and then."""
@@ -279,10 +269,9 @@ def _parts(module: Any, index: int) -> list[Any]:
         return []
     if (asked(module, "nvmlDeviceGetMigMode", handle) or (0,))[0] != 1:
         return [handle]
-    places = range(asked(module, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0)
-    parts = [
-        asked(module, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place) for place in places
-    ]
+    count = asked(module, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+    question = "nvmlDeviceGetMigDeviceHandleByIndex"
+    parts = [asked(module, question, handle, place) for place in range(count)]
     return [part for part in parts if part is not None]
 
 

@@ -117,17 +117,13 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
     for name in environments:
         packages = project.environment(name).absolute() / "lib"
         found = {
-            library: next(
-                iter(sorted(packages.glob(f"python*/site-packages/nvidia/**/{library}.so.*"))), None
-            )
+            library: sorted(packages.glob(f"python*/site-packages/nvidia/**/{library}.so.*"))
             for library in ("libcudart", "libcublasLt", "libcublas")
         }
-        known = {library: path for library, path in found.items() if path is not None}
-        if len(known) == len(found):
-            return known
-    raise CudaError(
-        f"none of {', '.join(environments)} stands and has CUDA's libraries as packages"
-    )
+        if all(found.values()):
+            return {library: paths[0] for library, paths in found.items()}
+    names = ", ".join(environments)
+    raise CudaError(f"none of {names} stands and has CUDA's libraries as packages")
 
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
@@ -147,13 +143,12 @@ def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
     except CudaError as error:
         return {"reason": str(error)}
     size = max(products["float32"], key=products["float32"].__getitem__)
-    version = ".".join(libraries["libcublas"].name.split(".so.")[1].split("."))
     return {
         "flops_per_second": products["float32"][size],
         "product": size,
         "products": products["float32"],
         "precisions": {name: max(found.values()) for name, found in products.items() if found},
-        "blas": f"cuBLAS {version}",
+        "blas": f"cuBLAS {libraries['libcublas'].name.partition('.so.')[2]}",
         "bytes_per_second": copied,
         "stream": "copy",
         "streams": {"copy": copied},

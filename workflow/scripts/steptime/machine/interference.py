@@ -1,6 +1,5 @@
 """What else the machine did while samples were taken: other processes, other guests of its host, the clock's rate."""
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,15 +33,11 @@ class Snapshot:
 
 
 def disturbed(seen: Mapping[str, Any]) -> bool:
-    """Whether what `between` gave is beyond the limits; what is not known is within them."""
-
-    def known(name: str) -> float | None:
-        value = seen.get(name)
-        return None if value is None or math.isnan(value) else value
-
-    most = (("foreign_cpus", MOST_FOREIGN_CPUS), ("steal_share", MOST_STEAL_SHARE))
-    return any((known(name) or 0) > limit for name, limit in most) or (
-        (known("frequency_ratio") or 1) < LEAST_FREQUENCY_RATIO
+    """Whether what `between` gave is beyond the limits; what is not known (None or NaN) is within them."""
+    return bool(
+        (seen.get("foreign_cpus") or 0) > MOST_FOREIGN_CPUS
+        or (seen.get("steal_share") or 0) > MOST_STEAL_SHARE
+        or (seen.get("frequency_ratio") or 1) < LEAST_FREQUENCY_RATIO
     )
 
 

@@ -3,20 +3,15 @@
     workflow/scripts/launch machine.peak --threads 1 2 --output results/peaks/local-cpu.json
     workflow/scripts/launch machine.peak --threads 2      prints what this very process reaches
 
-The operations are those of matrix products with numpy's BLAS: one product on each thread at a time, which no
-synchronisation holds back, of the size in SIZES that goes fastest. The bytes are those of STREAM (McCalpin 1995,
-"Memory bandwidth and machine balance in current high performance computers"): bytes that a program reads and writes, of
-the fastest of copy, scale and add, on arrays of at least four times the last cache.
+The operations are those of matrix products with numpy's BLAS: one product on each thread at a time, of the size in
+SIZES that goes fastest. The bytes are those of STREAM (McCalpin 1995, "Memory bandwidth and machine balance in current
+high performance computers"): bytes that a program reads and writes, of the fastest of copy, scale and add, on arrays of
+at least four times the last cache. Both are the best that a library call was seen to reach, not a data sheet's number:
+better kernels, or an algorithm that needs fewer operations than are counted (Winograd's), can come out above them.
 
-Both are the best that a library call was seen to reach, not a data sheet's number: a framework whose own kernels are
-better, or an algorithm that needs fewer operations than are counted (Winograd's convolution), can come out above them.
-
-The disk is the one that results lie on: bytes a second of a new file that is read once, from its start to its end, past
-the kernel's cache. A machine that is itself virtual may be given them out of its host's cache.
-
-Each thread count is measured in a process of its own with a worker's clean environment: a variable of the shell's, such
-as OPENBLAS_CORETYPE, would halve what is measured, and does not reach the cells either. While something else is at work
-on the machine, a thread count is measured again, up to TRIES times; where it stays so, the peak says that it is low.
+Each thread count is measured in a process of its own with a worker's clean environment, since a variable of the shell's
+such as OPENBLAS_CORETYPE would halve it. While something else is at work on the machine it is measured again, up to
+TRIES times; where it stays so, the peak says that it is low.
 """
 
 import argparse
@@ -132,7 +127,7 @@ def measure_here(threads: int) -> dict[str, Any]:
 
 
 def disk_speed(folder: Path, total: int = DISK_BYTES) -> float | None:
-    """Bytes per second that are read of a file in a folder; None where its file system has no disk or does not tell."""
+    """Bytes per second that are read of a new file in a folder, past the kernel's cache; None where it has no disk."""
     block = mmap.mmap(-1, BLOCK_BYTES)
     block.write(os.urandom(BLOCK_BYTES))
     try:
@@ -161,9 +156,7 @@ def product_speed(size: int, threads: int) -> float:
     times = max(1, round(PASS_OPERATIONS / operations))
 
     def prepare() -> Callable[[], None]:
-        one, other = (
-            np.random.default_rng(seed).random((size, size), np.float32) for seed in (1, 2)
-        )
+        one, other = np.random.default_rng(1).random((2, size, size), np.float32)
         result = np.empty_like(one)
 
         def multiply() -> None:

@@ -50,11 +50,10 @@ def lacking(needs: dict[str, Any]) -> str | None:
     if needs.get("device") == "gpu" or "gpu" in needs:
         if len(fitting_gpus(needs)) < needs.get("devices", 1):
             models = ", ".join(each["model"] for each in own_gpus()) or "none"
+            if len(own_gpus()) < len(machine.gpus()):
+                models += ", of those that CUDA_VISIBLE_DEVICES names"
             wanted = f"{needs.get('devices', 1)} x {needs.get('gpu', 'a GPU')}"
-            hidden = ", of those that CUDA_VISIBLE_DEVICES names" * (
-                len(own_gpus()) < len(machine.gpus())
-            )
-            return f"its GPUs are {models}{hidden}, and {wanted} is needed"
+            return f"its GPUs are {models}, and {wanted} is needed"
     cores = machine.usable_cpus()
     if cores < needs.get("cores", 1):
         return f"{cores} logical CPUs may be used, and {needs['cores']} are needed"
@@ -74,13 +73,10 @@ def disturbance(most_foreign_cpus: float) -> str | None:
     before, used, began = interference.snapshot(), time.process_time(), time.monotonic()
     time.sleep(LOAD_SECONDS)
     wall, used = time.monotonic() - began, time.process_time() - used
-    found = interference.between([before, interference.snapshot()], wall, used)
-    foreign = found["foreign_cpus"]
-    if foreign > most_foreign_cpus:
-        return (
-            f"others keep {foreign:.1f} of its CPUs busy, and a cell must have its node to itself"
-        )
-    return None
+    foreign = interference.between([before, interference.snapshot()], wall, used)["foreign_cpus"]
+    if foreign <= most_foreign_cpus:
+        return None
+    return f"others keep {foreign:.1f} of its CPUs busy, and a cell must have its node to itself"
 
 
 def at_work(uuids: list[str]) -> str | None:
@@ -105,9 +101,8 @@ def own_gpus() -> list[dict[str, Any]]:
 
 def fitting_gpus(needs: dict[str, Any]) -> list[dict[str, Any]]:
     """Those of them that are the model which a platform needs."""
-    return [
-        each for each in own_gpus() if "gpu" not in needs or _is_model(each["model"], needs["gpu"])
-    ]
+    known = own_gpus()
+    return [each for each in known if "gpu" not in needs or _is_model(each["model"], needs["gpu"])]
 
 
 def capability(needs: dict[str, Any]) -> float | None:
@@ -124,13 +119,10 @@ def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
 
 def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
     """Those of GRES=gpu:k80:2(IDX:0-1) of the job's nodes, by their type; their numbers stand in for UUIDs."""
-    shown = subprocess.run(
-        ["scontrol", "-d", "show", "job", job], capture_output=True, text=True, check=True
-    ).stdout
-    granted = [
-        word.split("(")[0].split(":") for word in shown.split() if word.startswith("GRES=gpu:")
-    ]
-    models = [parts[1] for parts in granted for _ in range(int(parts[2]))]
+    shown = subprocess.check_output(["scontrol", "-d", "show", "job", job], text=True)
+    granted = [word.partition("(")[0] for word in shown.split() if word.startswith("GRES=gpu:")]
+    parts = [each.split(":") for each in granted]
+    models = [model for _, model, count in parts for _ in range(int(count))]
     return [{"model": model, "uuid": str(index)} for index, model in enumerate(models)]
 
 

@@ -41,9 +41,8 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
         topology = folder / "topology"
         if not topology.is_dir():
             continue
-        package = found.setdefault(
-            int(read_text(topology / "physical_package_id") or 0), {"cores": [], "caches": []}
-        )
+        number = int(read_text(topology / "physical_package_id") or 0)
+        package = found.setdefault(number, {"cores": [], "caches": []})
         core = numbers(read_text(topology / "thread_siblings_list") or folder.name[3:])
         if core not in package["cores"]:
             package["cores"].append(core)
@@ -68,14 +67,11 @@ def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
             node = int(words[1].rstrip(","))
         elif words[:1] == ["present"]:
             pages[node] = pages.get(node, 0) + int(words[1])
-    size = os.sysconf("SC_PAGE_SIZE")
-    return [
-        {
-            "bytes": pages.get(number, 0) * size,
-            "cpus": numbers(read_text(folder / f"node{number}/cpulist") or ""),
-        }
-        for number in sorted(int(path.name[4:]) for path in folder.glob("node[0-9]*"))
-    ]
+    size, found = os.sysconf("SC_PAGE_SIZE"), []
+    for number in sorted(int(path.name[4:]) for path in folder.glob("node[0-9]*")):
+        cpus = numbers(read_text(folder / f"node{number}/cpulist") or "")
+        found.append({"bytes": pages.get(number, 0) * size, "cpus": cpus})
+    return found
 
 
 def devices(folder: Path = PCI) -> list[dict[str, Any]]:
@@ -85,14 +81,11 @@ def devices(folder: Path = PCI) -> list[dict[str, Any]]:
         code = (read_text(device / "class") or "0x000000").removeprefix("0x")
         kind = CLASSES.get(code[:4]) or CLASSES.get(code[:2])
         if kind:
-            speed, width = (
-                read_text(device / "current_link_speed"),
-                read_text(device / "current_link_width"),
-            )
             node = int(read_text(device / "numa_node") or -1)
-            found.append(
-                {"kind": kind, "address": device.name, "node": node, "speed": speed, "width": width}
-            )
+            facts = {"kind": kind, "address": device.name, "node": node}
+            for name in ("speed", "width"):
+                facts[name] = read_text(device / f"current_link_{name}")
+            found.append(facts)
     return found
 
 

@@ -48,15 +48,11 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
     if code == -signal.SIGKILL and by_kernel:
         return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
     if code < 0:
-        known = {each.value: each.name for each in signal.Signals}
-        name = known.get(-code, f"signal {-code}")
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
     if code == 0 and rank.lacking:
-        names = ", ".join(rank.lacking)
-        return (
-            "crashed",
-            f"the worker said that it was done, but nothing that can be true under {names}",
-        )
+        said = "the worker said that it was done, but nothing that can be true under"
+        return "crashed", f"{said} {', '.join(rank.lacking)}"
     lines = list(filter(None, map(plain, rank.tail().splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"

@@ -1,8 +1,7 @@
 """The ranks of a cell on several nodes of a SLURM cluster: one step of the cell's job, one task a rank.
 
-The supervisor is on the first node, and listens on the address that SLURM knows this node by. Each task, which runs
-`steptime.supervisor.task`, connects to it from its own node and shows a secret that this step alone was given. It
-starts its rank there as a rank of one machine is started, and hands on what that one says. Ranks meet at those
+The supervisor is on the first node. Each task (`steptime.supervisor.task`) connects to it from its own node, shows a
+secret that this step alone was given, starts its rank as on one machine, and hands on what it says. Ranks meet at the
 addresses by which their nodes reached the first one. A task that loses the supervisor ends its rank; a task that is
 lost is a rank that has ended, and ends the others.
 """
@@ -163,8 +162,7 @@ def _started(
         for number, task in enumerate(tasks):
             owes = () if number else events.owed(job)
             ranks.append(_rank(number, task, logs[number], owes))
-        for rank in ranks:
-            stack.callback(rank.pipe.close)
+            stack.callback(ranks[-1].pipe.close)
         yield ranks
 
 
@@ -278,9 +276,8 @@ def _rank(number: int, task: NodeTask, log: Path, owes: tuple[str, ...]) -> Rank
     """The rank that a task has started. Raises NotStarted."""
     message = heard(task.connection, STARTING_SECONDS)
     if "pid" not in message:
-        raise NotStarted(
-            f"rank {number}: {message.get('reason', f'its task on {task.node} has ended')}"
-        )
+        why = message.get("reason", f"its task on {task.node} has ended")
+        raise NotStarted(f"rank {number}: {why}")
     task.connection.setblocking(False)
     pipe = os.fdopen(os.dup(task.connection.fileno()), "rb")
     process, printed = Task(message["pid"]), log.open("r+b", 0)

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from steptime import run
+from steptime.plain import plural
 from steptime.plan.cell import PLACE, key_of, shard_path
 from steptime.say import DOING, say
 from steptime.supervisor import work
@@ -65,8 +66,8 @@ def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
     """The stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
-    threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
-    where = f"{threads} of {cell['platform']}" if cell["device"] == "cpu" else cell["platform"]
+    threads = f"{plural(cell['threads'], 'thread')} of {cell['platform']}"
+    where = threads if cell["device"] == "cpu" else cell["platform"]
     place = "/".join(str(cell[name]) for name in PLACE if name not in ("variant", "device"))
     return [place, f"trial 1 at {where}", "trial 1"]
 

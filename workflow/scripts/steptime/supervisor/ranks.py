@@ -224,9 +224,8 @@ def _joining(
         "STEPTIME_NETWORK": "own" if alone else "",
     }
     ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
-    return [
-        (meet | {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in own)}, own) for own in ends
-    ]
+    links = [",".join(str(end.fileno()) for end in own) for own in ends]
+    return [(meet | {"STEPTIME_LINKS": each}, own) for each, own in zip(links, ends, strict=True)]
 
 
 def free_ports(count: int, address: str = LOOPBACK) -> list[int]:

@@ -8,14 +8,8 @@ import psutil
 from steptime.machine import energy, gpu, interference, processes
 
 INTERVAL_SECONDS = 1.0
-COLUMNS = (
-    "seconds",
-    "cpu_seconds",
-    "resident_bytes",
-    "device_share",
-    "device_bytes",
-    "host_joules",
-)
+COLUMNS = ["seconds", "cpu_seconds", "resident_bytes"]
+COLUMNS += ["device_share", "device_bytes", "host_joules"]
 
 
 class Watch:

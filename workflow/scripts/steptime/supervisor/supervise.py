@@ -32,16 +32,10 @@ SHARED = WORKER.with_name("shared")
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
 # Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
-RUN = next(
-    (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
-)
+ABOVE = os.environ.get("STEPTIME_RUN")
+RUN = next((pid for pid in processes.ancestors() if str(pid) == ABOVE), None)
 # What frameworks say where somebody has taken a port that was free.
-TAKEN = (
-    "address already in use",
-    "address in use",
-    "could not start grpc server",
-    "failed to bind",
-)
+TAKEN = ("address already in use", "address in use", "not start grpc server", "failed to bind")
 # So often the ranks of a cell are given other ports.
 MOST_PORTS = 3
 # The events between which a worker does what it is measured by.
@@ -148,10 +142,9 @@ def _run_worker(
     log.parent.mkdir(parents=True, exist_ok=True)
     kills_before = processes.kernel_kills()
     outcome, pace = Outcome(), Pace()
-    below = launch.folder(log) or _scratch_below()
     # A framework may have put something else in its place.
     with tempfile.TemporaryDirectory(
-        prefix="steptime-", dir=below, ignore_cleanup_errors=True
+        prefix="steptime-", dir=launch.folder(log), ignore_cleanup_errors=True
     ) as scratch:
         given = isolated(
             variables
@@ -215,13 +208,6 @@ def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str
         return {}
     places = (variables.get("LD_LIBRARY_PATH", ""), gpu.driver_links(Path(scratch) / "driver"))
     return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, places))}
-
-
-def _scratch_below() -> str:
-    """Where a worker's own folder is made: it is on a path, and no path can hold the sign between its folders."""
-    # The worker has another working folder.
-    folder = os.path.abspath(tempfile.gettempdir())
-    return "/tmp" if os.pathsep in folder else folder
 
 
 def worker_path(scratch: str) -> str:
@@ -301,13 +287,11 @@ def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
             filter(None, (outcome.peak_memory_bytes, peak)), default=None
         )
     for node in dict.fromkeys(rank.node for rank in members):
-        resident = sum(
-            now for rank, (now, _) in zip(members, held, strict=True) if rank.node == node
-        )
+        mine = [at for at, rank in enumerate(members) if rank.node == node]
+        resident = sum(held[at][0] for at in mine)
         if resident > limit_bytes:
             # Pages that forked processes share are counted once, which takes longer.
-            mine = [rank.process for rank in members if rank.node == node]
-            resident = sum(each.proportional_memory() for each in mine) or resident
+            resident = sum(members[at].process.proportional_memory() for at in mine) or resident
         if resident > limit_bytes:
             outcome.status = "out_of_memory"
             outcome.reason = (
@@ -360,15 +344,11 @@ def _last_stage(outcome: Outcome) -> str:
         return f"{len(outcome.epochs)} epochs trained"
     if outcome.parts:
         return f"{len(outcome.parts)} operations timed"
-    stages = {
-        "began": "in the first epoch",
-        "warmup": "before the first sample",
-        "ready": "in the warm-up",
-    }
-    return next(
-        (text for event, text in stages.items() if event in outcome.events),
-        "before the network was built",
-    )
+    if "began" in outcome.events:
+        return "in the first epoch"
+    if "warmup" in outcome.events:
+        return "before the first sample"
+    return "in the warm-up" if "ready" in outcome.events else "before the network was built"
 
 
 def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:

@@ -82,10 +82,10 @@ def _run(
     others = processes.adopt_orphans()
     try:
         ends = _joined(number, order, secret, links)
-        descriptors = {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in ends)}
         own = ranks.shares(machine.cpus_of_ranks(threads, count), count)
         cpus = own[int(os.environ["SLURM_LOCALID"])]
-        given = order["variables"] | descriptors
+        descriptors = ",".join(str(end.fileno()) for end in ends)
+        given = order["variables"] | {"STEPTIME_LINKS": descriptors}
         python, log = Path(order["python"]), Path(order["log"])
         members.append(ranks.start(number, python, order["job"], cpus, given, ends, log, []))
         for end in ends:

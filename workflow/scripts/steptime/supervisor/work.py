@@ -81,21 +81,17 @@ def words(guessed: Mapping[str, float]) -> str:
     named = [_kind(file)[1] for file in guessed]
     keys = [each["key"] for each in named if "key" in each]
     results = {_commons(key)[0] for key in keys}
-    lacking = [
-        each["environment"]
-        for each in named
-        if "environment" in each and not _stands(each["environment"])
-    ]
+    environments = [each["environment"] for each in named if "environment" in each]
+    lacking = [name for name in environments if not _stands(name)]
     count = {name: sum(name in each for each in named) for name in ("proof", "reference")}
     shown = {each.get("table", each.get("figure")) for each in named} - {None}
     parts = [f"{plural(len(results), 'result')} in {plural(len(keys), 'run')}"] if keys else []
     parts += [plural(number, name) for name, number in count.items() if number]
     if lacking:
         sizes = read_yaml(project.path("resources/steptime/sizes.yaml"))
-        gigabytes = sum(sizes.get(name, USUAL_MB) for name in lacking) / 1000
-        parts.append(
-            f"{plural(len(lacking), 'environment')} to make ({', '.join(lacking)}; about {gigabytes:.1f} GB)"
-        )
+        about = f"about {sum(sizes.get(name, USUAL_MB) for name in lacking) / 1000:.1f} GB"
+        made = f"{plural(len(lacking), 'environment')} to make"
+        parts.append(f"{made} ({', '.join(lacking)}; {about})")
     things = "table or figure" if len(shown) == 1 else "tables and figures"
     parts += [f"{len(shown)} {things}"] if shown else []
     return ", ".join(parts)
@@ -114,9 +110,8 @@ def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) 
             for common in _commons(key):
                 before = sums.get(common, (0.0, 0.0))
                 sums[common] = before[0] + took[key], before[1] + thought
-    return sum(
-        _mended(file, each, sums) for file, each in guessed.items() if not _is_done(file, began)
-    )
+    waiting = {file: each for file, each in guessed.items() if not _is_done(file, began)}
+    return sum(_mended(file, each, sums) for file, each in waiting.items())
 
 
 def _mended(file: str, thought: float, sums: Mapping[Any, tuple[float, float]]) -> float:

@@ -28,10 +28,8 @@ def exchanged(outcome: "Outcome") -> dict[str, Any]:
     """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where the framework tells."""
     steps = sum(steps for steps, _ in outcome.samples)
     sent = interference.growth(outcome.loopback)
-    by_name = {
-        name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
-        for name in ("exchange_seconds", "staleness")
-    }
-    return {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)} | {
-        name: sum(values) / len(values) if values else None for name, values in by_name.items()
-    }
+    told = {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)}
+    for name in ("exchange_seconds", "staleness"):
+        values = [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
+        told[name] = sum(values) / len(values) if values else None
+    return told

@@ -105,9 +105,8 @@ def _show_epochs(root: "Tree", row: Row, epochs: list[Row]) -> None:
         return
     seconds = sum(epoch["seconds"] for epoch in epochs)
     text = f"{seconds:.6g} s of training, {right(epochs[-1])}"
-    branch = root.add(
-        f"{text}: {STOPPED[row['stopped']]}" if row["status"] == "ok" else f"not to be used: {text}"
-    )
+    is_ok = row["status"] == "ok"
+    branch = root.add(f"{text}: {STOPPED[row['stopped']]}" if is_ok else f"not to be used: {text}")
     for epoch in epochs:
         trained = f"{epoch['steps']} steps in {epoch['seconds']:.6g} s, of them {epoch['feed_seconds']:.3g} s to feed"
         seen = f"loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
@@ -131,15 +130,8 @@ def _show_operations(root: "Tree", row: Row, rows: list[Row]) -> None:
 
 
 STEPS = Rows({"sample": "int32", "steps": "int32", "seconds": "float64"}, _samples, _show_samples)
-NUMBERS = (
-    "seconds",
-    "feed_seconds",
-    "cpu_seconds",
-    "loss",
-    "test_loss",
-    "accuracy",
-    "test_seconds",
-)
+NUMBERS = ["seconds", "feed_seconds", "cpu_seconds"]
+NUMBERS += ["loss", "test_loss", "accuracy", "test_seconds"]
 EPOCHS = Rows(
     {"epoch": "int32", "steps": "int32"} | dict.fromkeys(NUMBERS, "float64"),
     lambda outcome: outcome.epochs,
