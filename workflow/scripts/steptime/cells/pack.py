@@ -25,7 +25,7 @@ from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.cells import footers, shard, trusted
 from steptime.cells.expected import Expected
-from steptime.cells.mixed import refuse_several, under_another_name
+from steptime.cells.mixed import refuse_several
 from steptime.machine import placement
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
@@ -145,10 +145,8 @@ def _unpack(source: Path, folder: Path) -> None:
 
 def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     """The files of each kind below a results folder, of one platform or of all."""
-    files = {
-        kind: sorted(results.glob(pattern.format(platform=platform)))
-        for kind, pattern in KINDS.items()
-    }
+    patterns = {kind: pattern.format(platform=platform) for kind, pattern in KINDS.items()}
+    files = {kind: sorted(results.glob(pattern)) for kind, pattern in patterns.items()}
     # Not every data set that lies here: they are large.
     trained = {_axes(path)["dataset"] for path in files["cells"]}
     files["datasets"] = [path for path in files["datasets"] if path.parent.name in trained]
@@ -169,7 +167,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     """The kind of machine of each platform.
 
     Raises ShardError for a shard that cannot be read, UntrustedError for one that cannot be what it says, PackError for
-    one under another name or without its proof, MixedRowsError for two kinds of machine in one platform.
+    one without its proof, MixedRowsError for two kinds of machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
@@ -180,8 +178,6 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     }
     for path in shards:
         row, _, footer = trusted.parts(path)
-        if misnamed := under_another_name(path, row):
-            raise PackError(misnamed)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
         known = row["proof_id"]

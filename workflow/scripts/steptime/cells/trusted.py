@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from steptime.cells import shard
+from steptime.cells.mixed import under_another_name
 from steptime.cells.schema import STATUSES
 
 FETCH = "fetch it once more from the machine that made it, or leave it out"
@@ -83,24 +84,23 @@ def reference(path: Path) -> None:
 
 
 def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """What `shard.read_parts` gives of a shard that can be what was measured."""
+    """What `shard.read_parts` gives of a shard that can be what was measured, and has the name of its cell."""
     row, rows, footer = shard.read_parts(path)
-    if row["status"] not in STATUSES:
-        reason = f"'{row['status']}' is no status"
-    else:
-        reason = _lacking(row, rows.to_pylist()) if row["status"] == "ok" else ""
-    if reason:
+    # The file of another cell, or a second one of this, would count as a process of its own.
+    if misnamed := under_another_name(path, row):
+        raise UntrustedError(misnamed)
+    if reason := _lacking(row, rows.to_pylist()):
         raise UntrustedError(f"The shard {path} cannot be what was measured ({reason}): {FETCH}.")
     return row, rows, footer
 
 
 def _lacking(row: dict[str, Any], measured: list[dict[str, Any]]) -> str:
-    """What a row that is ok cannot lack or have."""
-    for each in measured:
-        # An operation that the framework lacks has no seconds.
-        if not each.get("lacking") and not (
-            LEAST_SECONDS <= (each["seconds"] or 0) < MOST_SECONDS and each["steps"]
-        ):
+    """What a row of a known status, and one that is ok, cannot lack or have; '' where it may be."""
+    if row["status"] != "ok":
+        return "" if row["status"] in STATUSES else f"'{row['status']}' is no status"
+    # An operation that the framework lacks has no seconds.
+    for each in (each for each in measured if not each.get("lacking")):
+        if not (LEAST_SECONDS <= (each["seconds"] or 0) < MOST_SECONDS and each["steps"]):
             return "it is ok without seconds or steps, or with a day of them"
     if not row["proof_id"]:
         return "it is ok without a proof"

@@ -13,7 +13,7 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import pack, shard, trusted
-from steptime.cells.mixed import refuse_several, under_another_name
+from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
 from steptime.merge.summary import summarise
 from steptime.plan import configuration
@@ -73,27 +73,30 @@ def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
     """The two sides that a user names: a pack, a folder, or an environment, mode or platform of `here`; a choice within
     a pack or folder follows a colon. Raises CompareError, and what `cells.pack.opened` raises.
     """
-    parts = [_parted(text) for text in (one, other)]
-    if not all(source for source, _ in parts) and not here.exists():
-        raise CompareError(
-            f"Nothing is measured in {here} yet: run `make`, or name packs or folders."
-        )
-    sources = list(dict.fromkeys(source or str(here) for source, _ in parts))
+    parts = [_parted(text, here) for text in (one, other)]
     with ExitStack() as stack:
-        folders = {each: stack.enter_context(pack.opened(Path(each))) for each in sources}
-        results = {source: read(folders[source], source) for source in sources}
-        yield tuple(  # type: ignore[misc]
-            Side(text, results[source or str(here)], _choice(choice, results[source or str(here)]))
+        results: dict[str, Results] = {}
+        for source in dict.fromkeys(source for source, _ in parts):
+            folder = stack.enter_context(pack.opened(Path(source)))
+            results[source] = read(folder, source)
+        sides = [
+            Side(text, results[source], _choice(choice, results[source]))
             for text, (source, choice) in zip((one, other), parts, strict=True)
-        )
+        ]
+        yield sides[0], sides[1]
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _parted(text: str, here: Path) -> tuple[str, str]:
     """What is named of results, and what of their cells: 'before.tar.gz:torch-1.4', 'before.tar.gz', 'torch-1.4'."""
     source, colon, choice = text.rpartition(":")
     if colon and Path(source).exists():
         return source, choice
-    return (text, "") if Path(text).exists() or "/" in text else ("", text)
+    if Path(text).exists() or "/" in text:
+        return text, ""
+    if not here.exists():
+        advice = "run `make`, or name packs or folders"
+        raise CompareError(f"Nothing is measured in {here} yet: {advice}.")
+    return str(here), text
 
 
 def _choice(text: str, results: Results) -> dict[str, str]:
@@ -105,9 +108,7 @@ def _choice(text: str, results: Results) -> dict[str, str]:
     named = catalogue.environments_of(text, {*cells["device"]})
     text = next((name for name in named if name in {*cells["environment"]}), text)
     for columns in (["environment"], ["environment", "mode"], ["platform"], ["mode"]):
-        names = {
-            ".".join(row): row for row in set(zip(*map(cells.__getitem__, columns), strict=True))
-        }
+        names = {".".join(row): row for row in cells[columns].itertuples(index=False, name=None)}
         if text in names:
             return dict(zip(columns, names[text], strict=True))
     known = [*cells["environment"].unique(), *cells["platform"].unique(), *cells["mode"].unique()]
@@ -129,9 +130,6 @@ def read(folder: Path, name: str) -> Results:
     for path in paths:
         row, table, footer = trusted.parts(path)
         row["platform"] = path.parent.parent.name
-        # The file of another cell, or a second one of this, would count as a process of its own.
-        if misnamed := under_another_name(path, row):
-            raise trusted.UntrustedError(misnamed)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
         row |= {"variant": row["variant"] or ""} | _judged(folder, path, row)

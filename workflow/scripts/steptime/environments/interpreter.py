@@ -16,8 +16,7 @@ STAMP = ".steptime-digest"
 # There where a machine without a network has brought the packages, which lie elsewhere.
 SUPPLIED = ".steptime-supplied"
 MOST_NAMED = 3
-# A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is
-# believed.
+# A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is believed.
 QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 

@@ -104,12 +104,11 @@ def run_worker(
     """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
     A job of several `ranks` has as many workers, which `launch` starts; on this machine the `cpus` are shared out to
-    them.
-    `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
-    `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
-    memory passes `limit_bytes`, and when this process dies.
-    Raises OSError where it failed for want of space on the disk, which says nothing of the framework. Waits until no
-    other run measures on this machine; what is only proven may be beside its like.
+    them. `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's
+    own. `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident memory passes
+    `limit_bytes`, and when this process dies. Raises OSError where it failed for want of space on the disk, which says
+    nothing of the framework. Waits until no other run measures on this machine; what is only proven may be beside its
+    like.
     """
     with alone(beside=job["task"] not in TASKS):
         _end_with_the_run()
