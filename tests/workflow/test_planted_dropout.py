@@ -59,7 +59,6 @@ def test_wrong_dropout_is_refused_in_real_frameworks(environment, references, tm
     prove_in(environment, entry["modes"][0], asked.values(), tmp_path)
     told = {case: refusal(job) for case, job in asked.items()}
     print(yaml.dump({" ".join(map(str, case)): words for case, words in told.items()}))
-    assert not [case for case, words in told.items() if words and not case[2]], told
     for (name, size, defect), words in told.items():
         known = f"{MASKS[defect][1]}|takes the first changes" if defect else "^$"
         assert re.search(known, words), (name, size, defect, words)

@@ -106,9 +106,8 @@ class Trainer(object):
             return cuda.to_cpu(self._logits(self.place(self.layout.inputs(inputs))).array)
 
     def weights(self, names=None):
-        names = self.trained if names is None else names
         found = {}
-        for name in names:
+        for name in self.trained if names is None else names:
             value = cuda.to_cpu(self.trained[name].array)
             value = _apart(value) if name in self.lstms else value
             found[name] = self.layout.leave(name, value)

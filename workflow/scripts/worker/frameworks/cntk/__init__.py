@@ -60,12 +60,13 @@ class Trainer(object):
                     "CNTK's functions take no sparse gradients, as those of words are: no rule made of them "
                     "trains these"
                 )
-            # Both kinds of words are the same to CNTK: rows of a sparse matrix, one entry each.
+            # Both kinds of words are rows of a sparse matrix, one entry each, of which CNTK drops nothing.
+            dense = spec["nodes"][0]["op"] == "dropout"
             tokens = inputs if inputs.ndim == 2 else inputs.argmax(-1)
             words = spec["input"].get("vocabulary") or spec["input"]["shape"][-1]
-            batch = cntk.sequence.input_variable(words, is_sparse=True)
+            batch = cntk.sequence.input_variable(words, is_sparse=not dense)
             answers = cntk.sequence.input_variable(classes, is_sparse=True)
-            placed = cntk.Value.one_hot(tokens.tolist(), words)
+            placed = [*np.float32(inputs)] if dense else cntk.Value.one_hot(tokens.tolist(), words)
         self._batch, self._answers = batch, answers
         self._logits = logits = self._connect(job, batch)
         loss = cntk.cross_entropy_with_softmax(logits, answers)
