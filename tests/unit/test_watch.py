@@ -132,8 +132,11 @@ def test_what_is_no_candidate_is_refused(tmp_path):
     with pytest.raises(CompareError, match="did you mean 'tensorflow-2.12'"):
         Folder(tmp_path / "a_b").add(TORCH, "tensorflo-2.12")
     assert not (tmp_path / "a_b").exists()
-    with pytest.raises(ConfigurationError, match="no environment 'torch-9' .* did you mean"):
-        candidate.environment_of("torch-9")
+    for asked, kind in ((["torch-9"], "environment"), ([TORCH, ["fcn55"]], "network")):
+        with pytest.raises(ConfigurationError, match=f"no {kind} .* did you mean"):
+            candidate.environment_of(*asked)
+    with pytest.raises(CompareError, match="'abc' is not possible: write a number, as in MINUTES=45"):
+        results.number("abc")
 
 
 class Held:

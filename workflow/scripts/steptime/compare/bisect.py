@@ -31,13 +31,13 @@ def main() -> None:
     parser.add_argument("last", help="the newer release")
     parser.add_argument("--releases", nargs="+", help="those between, instead of the index's")
     add_options(parser, ["lstm32"])
-    options = parser.parse_args()
     with results.complaints():
+        options = parser.parse_args()
         if len(options.networks) > 1 or len(options.threads) > 1:
             raise CompareError(
                 "A search takes one result: name one network and one number of threads."
             )
-        base = environment_of(options.framework)
+        base = environment_of(options.framework, options.networks)
         name = file_name(options.framework, options.first, options.last)
         folder = Folder(options.folder / name)
         known = options.releases or folder.releases(base)

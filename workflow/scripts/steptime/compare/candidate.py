@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from steptime.compare.sides import CompareError
 from steptime.environments import installer, interpreter, pins
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
-from steptime.plan.schemas import meant
+from steptime.plan.schemas import meant, require
 from steptime.tasks import TASKS
 
 # What the workflow consists of.
@@ -28,9 +29,12 @@ VERSION = re.compile(r"\d[\w.!+]*")
 FOUND = re.compile(r"Available versions: (.*)")
 
 
-def environment_of(name: str) -> str:
-    """The first environment of a framework; an environment is itself. Raises ConfigurationError."""
+def environment_of(name: str, networks: Iterable[str] = ()) -> str:
+    """The first environment of a framework; an environment is itself. Raises ConfigurationError, also for a network
+    that is not there.
+    """
     known = configuration.without_grid(project.ROOT)
+    require("network", networks, known.networks, "config/networks.yaml")
     (environment,) = known.environments_of(name)
     known.framework_of(environment)
     return environment

@@ -43,15 +43,26 @@ KNOWN = ["known", "known_means"]
 SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low", "high"]
 
 
+def number(text: str, of: type = float) -> Any:
+    """Reads a number of the command line. Raises CompareError."""
+    try:
+        return of(text)
+    except ValueError:
+        raise CompareError(
+            f"'{text}' is not possible: write a number, as in MINUTES=45 THREADS=2 MARGIN=0.03."
+        ) from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare two things that were measured.")
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
     parser.add_argument("other", help="what is compared with it")
-    parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.02")
+    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.02")
     parser.add_argument("--platforms", help="your own file of platforms")
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
-    options = parser.parse_args()
+    with complaints():
+        options = parser.parse_args()
     with complaints(options.platforms):
         status = compare(options)
     sys.exit(NO_SLOWDOWN if options.answer else status)

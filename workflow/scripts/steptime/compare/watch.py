@@ -11,6 +11,7 @@ status: 0 where nothing is slower, 1 where something is or the candidate fails, 
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pandas as pd
 
 from steptime.compare import caveats, interim, results, words
 from steptime.compare.candidate import Folder, environment_of
+from steptime.compare.results import number
 from steptime.compare.sides import CompareError, Side, pairs_of, read
 from steptime.plain import file_name
 from steptime.plan.cell import Cell, shard_path
@@ -39,9 +41,9 @@ def main() -> None:
     parser.add_argument("base", help="an environment, or a framework: its first one")
     parser.add_argument("candidate", help="a version, a wheel, a file of pins or an environment")
     add_options(parser, ["fcn5", "alexnet", "lstm32"])
-    options = parser.parse_args()
     with results.complaints():
-        base = environment_of(options.base)
+        options = parser.parse_args()
+        base = environment_of(options.base, options.networks)
         folder = Folder(options.folder / file_name(options.base, options.candidate))
         watch = Watch(folder, base, folder.add(base, options.candidate), options)
         watch.measure()
@@ -51,9 +53,9 @@ def main() -> None:
 def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
     """Adds what a watch and a search among releases are both told."""
     parser.add_argument("--networks", nargs="+", default=networks)
-    parser.add_argument("--threads", nargs="+", type=int, default=[1])
-    parser.add_argument("--minutes", type=float, default=45, help="after which nothing is begun")
-    parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.03")
+    parser.add_argument("--threads", nargs="+", type=partial(number, of=int), default=[1])
+    parser.add_argument("--minutes", type=number, default=45, help="after which nothing is begun")
+    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.03")
     parser.add_argument("--folder", type=Path, default=Path("watch"), help="where it is worked")
 
 
