@@ -117,7 +117,7 @@ def test_a_second_run_does_nothing_and_says_so(whole_run):
 
 def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):
     jobs = new_checkout().planned(*GRID, "shi2016_fig1d")
-    assert (jobs["measure_cell"], jobs["prove_network"], jobs["shi2016_fig1d"]) == (3, 3, 1)
+    assert (jobs["measure_cell"], jobs["prove_network"], jobs["shi2016_fig1d"]) == (6, 3, 1)
     assert "shi2016_table4" not in jobs
 
 

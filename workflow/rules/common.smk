@@ -44,6 +44,9 @@ os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.
 # of Snakemake asks for it.
 OWN_SOFTWARE = None if USES_CONDA and "--lint" not in sys.argv else "../../envs/workflow.yaml"
 
+# Whatever may be the name of a target, or of its file: Snakemake knows its targets only after this file was read.
+ASKED = {Path(word).stem for word in sys.argv[1:]}
+
 
 def why_remote(needs):
     """Why this run cannot measure cells of a platform with this entry; None where it can."""
@@ -56,6 +59,13 @@ def why_remote(needs):
     if "cluster" in needs:
         return "a cluster gives it: run there with --workflow-profile profiles/slurm"
     return placement.lacking(needs)
+
+
+def is_shown(artefact, cell):
+    """Whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies here, as does
+    the first of the result, by whose gradients the others are judged.
+    """
+    return artefact in ASKED or all(map(CURRENT.shard, {cell, replace(cell, repeat=1)}))
 
 
 try:
@@ -71,9 +81,14 @@ try:
         lambda needs: placement.capability(needs) if MAIN and "cluster" not in needs else None,
     )
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
-    # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
-    PLAN = grid.expand(CONFIGURATION, machine.usable_cpus()) if MAIN else written.read(PLAN_FILE)
     EXPECTED = Expected(CONFIGURATION)
+    CURRENT = Current(EXPECTED)
+    # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
+    PLAN = (
+        grid.expand(CONFIGURATION, machine.usable_cpus(), is_shown)
+        if MAIN
+        else written.read(PLAN_FILE)
+    )
     # Here, so that a mistake in a file of pins is one sentence.
     for environment in CONFIGURATION.grid["environments"]:
         EXPECTED.environment_digest(environment)
@@ -101,6 +116,8 @@ def tell_plan():
     lasts = "" if COUNTS_JOBS else f": about {progress.duration(sum(guessed.values()))}"
     if guessed:
         say(f"{work.words(guessed)}{lasts}.")
+    for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
+        say(sentence)
 
 
 speak_plainly(unknown_target)
@@ -197,6 +214,8 @@ def begin_run():
     progress.begin()
     if guessed and not COUNTS_JOBS:
         say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
+        for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
+            say(sentence)
         progress.keep_talking()
     warm.begin()
     keep_turns()

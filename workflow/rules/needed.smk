@@ -1,6 +1,5 @@
 # What jobs are given and made of. What of it is made again, `steptime.cells.current` decides. Functions only.
 
-CURRENT = Current(EXPECTED)
 # The rules of whose files CURRENT alone says whether they stay.
 DECIDED = ("build_environment", "prove_network", "prove_network_on_gpu", "compute_reference")
 DECIDED += ("measure_cell",)

@@ -103,15 +103,21 @@ def whole_dataset(configuration: Configuration, network: str) -> str:
     return entry["dataset"]
 
 
-def batches_of(configuration: Configuration, task: Task, network: str, kind: str) -> list[int]:
-    """Sizes of the mini-batch: the sweep of a figure or one; a training has that of its network."""
+def batches_of(
+    configuration: Configuration, task: Task, network: str, kind: str
+) -> list[tuple[int, bool]]:
+    """Sizes of the mini-batch, each with False where only a figure that is asked for by its name measures it: the
+    sweep of a figure or one; a training has that of its network.
+    """
     grid = configuration.grid
     own = specifications.resolve(network, configuration.networks)["batch"]
     if task.needs_images:
-        return [own]
+        return [(own, True)]
     table = grid["table_batches"].get(network) or own
     batches = grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
-    return list(dict.fromkeys([*task.batches, *batches]))
+    every = {*task.batches, *batches}
+    named = grid["named_batches"].get(network, []) if kind == "figure" else []
+    return [(batch, batch in every) for batch in dict.fromkeys([*task.batches, *batches, *named])]
 
 
 def devices_of(

@@ -58,7 +58,7 @@ def _asked_networks(configuration: Configuration) -> list[str]:
 
 def _check_names(configuration: Configuration) -> None:
     grid, networks, where = configuration.grid, configuration.networks, "config/networks.yaml"
-    for key in ("table_batches", "figure_batches", "plain"):
+    for key in ("table_batches", "figure_batches", "named_batches", "plain"):
         require("network", grid[key], networks, where)
     require("network", _asked_networks(configuration), networks, where)
     for name, entry in networks.items():

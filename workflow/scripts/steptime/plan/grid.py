@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice, product
 from typing import Any
 
@@ -43,15 +43,24 @@ class Plan:
     proven: list[str] = field(default_factory=list)
 
 
-def expand(configuration: Configuration, cores: int) -> Plan:
-    """The plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError."""
+def expand(
+    configuration: Configuration,
+    cores: int,
+    shows: Callable[[str, Cell], bool] = lambda artefact, cell: False,
+) -> Plan:
+    """The plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError.
+
+    `shows` says which cells of `named_batches` an artefact is made of.
+    """
     checks.check(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
         if not _is_asked_for(configuration, selection):
             continue
-        wanted = islice(_cells(configuration, selection, cores), MOST_CELLS + 1)
+        wanted = islice(
+            _cells(configuration, selection, cores, partial(shows, artefact)), MOST_CELLS + 1
+        )
         chosen = {cell.key: cell for cell in wanted}
         if len(chosen) > MOST_CELLS:
             raise ConfigurationError(
@@ -126,7 +135,12 @@ def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bo
     return len(networks) >= selection.get("least_networks", 1)
 
 
-def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
+def _cells(
+    configuration: Configuration,
+    selection: dict[str, Any],
+    cores: int,
+    shows: Callable[[Cell], bool],
+) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
     task = TASKS[selection.get("task", USUAL_TASK)]
     policy = task.policy(configuration.grid)
@@ -134,11 +148,11 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     runners, chosen = axes.runners(configuration, plain), selection["networks"]
     chosen = configuration.grid["plain"] if plain else chosen
     wanted = [
-        (network, dataset, batch)
+        (network, dataset, batch, is_own)
         for network in policy.networks
         if chosen == "all" or network in chosen
         for dataset in axes.datasets_of(configuration, task, network)
-        for batch in axes.batches_of(configuration, task, network, selection["batches"])
+        for batch, is_own in axes.batches_of(configuration, task, network, selection["batches"])
     ]
     for repeat, platform, (devices, exchange, of) in product(
         range(1, policy.repeats + 1),
@@ -152,12 +166,12 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         if counts and device != "cpu":
             counts = ["all"]
         threads = axes.threads_of(configuration, platform, counts, cores, of)
-        for (network, dataset, one), count, runner, precision in product(
+        for (network, dataset, one, is_own), count, runner, precision in product(
             wanted, threads, able, axes.precisions_of(configuration, device)
         ):
             environment, framework, mode = runner
             whole = axes.shared_batch(configuration, network, one, of)
-            yield Cell(
+            cell = Cell(
                 platform=platform,
                 environment=environment,
                 framework=framework,
@@ -173,6 +187,8 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
                 exchange=exchange,
                 repeat=repeat,
             )
+            if is_own or shows(cell):
+                yield cell
 
 
 def _running_order(

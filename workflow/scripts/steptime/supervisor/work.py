@@ -14,6 +14,7 @@ from steptime.tasks import TASKS
 
 if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
+    from steptime.plan.grid import Plan
 
 # Seconds of one job of a kind, by the file that stands for it, besides what it computes.
 KINDS = {
@@ -95,6 +96,21 @@ def words(guessed: Mapping[str, float]) -> str:
     things = "table or figure" if len(shown) == 1 else "tables and figures"
     parts += [f"{len(shown)} {things}"] if shown else []
     return ", ".join(parts)
+
+
+def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration") -> list[str]:
+    """Says which of the paper's mini-batches a figure that is asked for by its name leaves out, and who has them."""
+    whole, sentences = read_yaml(project.path("config/grids/paper.yaml"))["figure_batches"], []
+    for name, keys in plan.artefacts.items():
+        entry = configuration.catalogue[name].entry if name in asked else {}
+        measured = {plan.cells[key].batch for key in keys}
+        more = [size for size in whole.get(entry.get("network"), []) if size not in measured]
+        if more:
+            sentences.append(
+                f"{name} leaves out the paper's mini-batches of {', '.join(map(str, more))}, which take longer: "
+                f"`make GRID=paper TARGET={name}` has them."
+            )
+    return sentences
 
 
 def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) -> float:
