@@ -83,20 +83,19 @@ def _spared(spec: Spec) -> int:
 def bytes_per_step(spec: Spec, batch: int, precision: str = USUAL) -> int:
     """Bytes that one training step reads and writes when every layer touches each of its arrays once.
 
-    Operations divided by these bytes are the operational intensity of Williams, Waterman and
-    Patterson, "Roofline", Communications of the ACM 52(4), 2009: traffic between caches and memory,
-    here the compulsory part of it alone: a model, no count. A layer with P parameters, an input of
-    x and an output of y numbers (of the whole mini-batch) moves
+    Operations divided by these bytes are the operational intensity of Williams, Waterman and Patterson, "Roofline",
+    Communications of the ACM 52(4), 2009: traffic between caches and memory, here the compulsory part of it alone: a
+    model, no count. A layer with P parameters, an input of x and an output of y numbers (of the whole mini-batch) moves
 
         forward     reads P and x, writes y
         backward    reads P, x and the gradient of y, writes the gradients of P and of x
         update      reads P and its gradient, writes P
 
     so 6 P + 3 x + 2 y numbers, of 4 bytes in float32. Where the input is the network's own, its gradient is not
-    computed: 5 P + 2 x + 2 y. A layer without weights does not read its input again. Other kinds
-    say in their records what they move. What a cache cannot hold and must be read again, what a
-    layer keeps beside its output (the gates of an LSTM), and gradients that are added where a
-    network branches are left out: true traffic is higher, true intensity lower.
+    computed: 5 P + 2 x + 2 y. A layer without weights does not read its input again. Other kinds say in their records
+    what they move. What a cache cannot hold and must be read again, what a layer keeps beside its output (the gates of
+    an LSTM), and gradients that are added where a network branches are left out: true traffic is higher, true intensity
+    lower.
     """
     numbers = LOSSES[spec["loss"]].moves * batch * math.prod(spec["nodes"][-1]["shape"])
     for node in spec["nodes"]:

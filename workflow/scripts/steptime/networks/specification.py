@@ -1,22 +1,19 @@
-"""The neutral specification of a network: what every adapter builds, and what every check is held
-against.
+"""The neutral specification of a network: what every adapter builds, and what every check is held against.
 
-`specify` expands an entry of `config/networks.yaml` into plain data (it travels to the worker as
-JSON):
+`specify` expands an entry of `config/networks.yaml` into plain data (it travels to the worker as JSON):
 
     {"network": "fcn5", "input": {"kind": "dense", "shape": [26752]},
      "nodes": [...], "parameters": [...],
      "loss": "softmax_cross_entropy", "optimiser": {"name": "sgd", "learning_rate": 0.01}}
 
-A network that is trained on real images has besides `dataset`, the name of the whole data set, and
-`epochs`, how many at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then
-on] ...], and `decay` (see `worker.tasks.training`).
+A network that is trained on real images has besides `dataset`, the name of the whole data set, and `epochs`, how many
+at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
+`worker.tasks.training`).
 
-A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or
-"input", and the shapes are those of one sample, channels first: (features,), (channels, height,
-width) or (steps, features). The last node gives the logits. A parameter is `{"name":
-"<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the record of its kind
-tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
+A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
+are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
+gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the
+record of its kind tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
 
 docs/reference/networks.md describes the language of layers.
 """

@@ -32,8 +32,7 @@ TOLERANCES = {
 }
 # How far off running averages may be: a hundredth of a variance of 1 is added in float32.
 STATISTICS = 1e-3
-# Half a unit in the last place of a float32, relative; and the gradient, beside the largest, that is only
-# such noise.
+# Half a unit in the last place of a float32, relative; and the gradient, beside the largest, that is only such noise.
 ROUNDING = 2.0**-24
 FAINT = 1e-6
 # A step that misses is compared with so many right ways of rounding; with fewer where none of the first turns anything.

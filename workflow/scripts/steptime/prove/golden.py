@@ -1,9 +1,7 @@
-"""The golden run: training steps of a specification in float64 numpy, to hold every framework
-against.
+"""The golden run: training steps of a specification in float64 numpy, to hold every framework against.
 
-Layers, loss and optimiser are those of the records in `steptime.networks`, written from their
-mathematics and from nothing that an adapter uses. `tests/unit/test_golden.py` holds the gradients
-against finite differences of the loss.
+Layers, loss and optimiser are those of the records in `steptime.networks`, written from their mathematics and from
+nothing that an adapter uses. `tests/unit/test_golden.py` holds the gradients against finite differences of the loss.
 """
 
 import copy
@@ -24,8 +22,7 @@ from steptime.networks.losses import LOSSES
 
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
 # more than any rounding. So a limit is no less than so many times what a shorter significand does to the step
-# (`shared.precisions`).
-# Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
+# (`shared.precisions`). Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
 RIGHT_BITS = (24, 22, 21, 21)
 RIGHT_WAYS = 16
 
@@ -73,10 +70,9 @@ def follow(
 ) -> Iterator[Followed]:
     """Each of `CALLS` at the specification's rate.
 
-    `calls` are a framework's own weights at the end of each, from which the next begins. A run of
-    ours alone would leave a right one of theirs: where a unit in front of a ReLU is as near to zero
-    as float32 is fine, its sign is chance, and on a narrow ResNet-50 one such unit makes a
-    hundredth of the loss in three steps.
+    `calls` are a framework's own weights at the end of each, from which the next begins. A run of ours alone would
+    leave a right one of theirs: where a unit in front of a ReLU is as near to zero as float32 is fine, its sign is
+    chance, and on a narrow ResNet-50 one such unit makes a hundredth of the loss in three steps.
     """
     inputs, labels = data.synthetic_batch(spec, batch)
     state: optimisers.State = {}

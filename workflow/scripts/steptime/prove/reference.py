@@ -168,15 +168,14 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     On several threads, two steps are computed side by side.
 
     `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
-    `labels`: of how many a loss is the mean.
-    `rate`: one at which a step shows every gradient.
-    `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
-    the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
-    take from a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off
-    the median of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in
-    all of this but `masked` (parameters) and `masked_loss`: how far masks take the first gradients and the loss.
-    `steady`: 1 where noise hides too much of these gradients, and those of `_steadied` are shown in their place.
-    `prove.outputs` says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
+    `labels`: of how many a loss is the mean. `rate`: one at which a step shows every gradient. `norms`, `limits`,
+    `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of the first
+    gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights take from
+    a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off the median
+    of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in all of
+    this but `masked` (parameters) and `masked_loss`: how far masks take the first gradients and the loss. `steady`: 1
+    where noise hides too much of these gradients, and those of `_steadied` are shown in their place. `prove.outputs`
+    says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)

@@ -91,9 +91,8 @@ SWITCH = Values("true or false", lambda value: isinstance(value, bool))
 class LayerKind:
     """What a kind of layer is. Shapes and counts are of one sample; `node` is that of `networks.specification`."""
 
-    # (node, {role: array}, input arrays, batch first) -> the output, and a function from the
-    # gradient of the output to (gradients of the inputs, {role: gradient}). In float64, from the
-    # mathematics of the layer.
+    # (node, {role: array}, input arrays, batch first) -> the output, and a function from the gradient of the output to
+    # (gradients of the inputs, {role: gradient}). In float64, from the mathematics of the layer.
     forward: Callable[..., tuple[Array, Backward]]
     # Keys that a layer must have, those with a default, and marks that it may have.
     needs: tuple[str, ...] = ()
@@ -114,8 +113,7 @@ class LayerKind:
     spare_parameters: Callable[[Node], int] = lambda node: 0
     # Whether it multiplies by weights: a paper's number of layers counts those.
     counted: bool = False
-    # Multiply-adds forward, and those of them whose input has a gradient even where it is the
-    # network's first layer.
+    # Multiply-adds forward, and those of them whose input has a gradient even where it is the network's first layer.
     multiply_adds: Callable[[Node], int] = lambda node: 0
     inner_multiply_adds: Callable[[Node], int] = lambda node: 0
     # (node, mini-batch, number of its weights) -> numbers that a step reads and writes in memory.

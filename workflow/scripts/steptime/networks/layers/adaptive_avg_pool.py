@@ -1,7 +1,6 @@
 """An image of `size` rows and columns, each the mean of its share of the rows and columns before.
 
-Share i of n begins at i/n of them and ends at (i + 1)/n, rounded so that no pixel is left out: two
-shares may overlap.
+Share i of n begins at i/n of them and ends at (i + 1)/n, rounded so that no pixel is left out: two shares may overlap.
 """
 
 from steptime.networks.arrays import np

@@ -1,9 +1,8 @@
-"""Scaled dot-product attention of `heads` heads (Vaswani et al. 2017, section 3.2), from (steps, 3
-units), in which queries, keys and values stand side by side, to (steps, units).
+"""Scaled dot-product attention of `heads` heads (Vaswani et al. 2017, section 3.2), from (steps, 3 units), in which
+queries, keys and values stand side by side, to (steps, units).
 
-The units of a head stand side by side, too. Scores are divided by the root of their number. With
-`causal`, a step sees itself and those before it. The projections around it are layers of kind
-dense.
+The units of a head stand side by side, too. Scores are divided by the root of their number. With `causal`, a step sees
+itself and those before it. The projections around it are layers of kind dense.
 """
 
 import math

@@ -1,13 +1,12 @@
 """Batch normalisation with gamma and beta (channels), statistics of the batch and epsilon 1e-5.
 
-`ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut.
-At equal parts, gradients grow some 30 times over fifty layers and float32 noise turns signs in
-front of ReLUs: no two frameworks agree then (compare Goyal et al. 2017, section 5.1, who start the
-same gammas at zero).
+`ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut. At equal parts,
+gradients grow some 30 times over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree
+then (compare Goyal et al. 2017, section 5.1, who start the same gammas at zero).
 
-`raised` is for networks of many layers without branches that are added: their betas start about 1,
-where few units of a ReLU are shut. Shut ones make gradients grow with each layer, by some 70 over
-MobileNet and 50 over DenseNet-121 at their narrow sizes, and rounding turns their signs.
+`raised` is for networks of many layers without branches that are added: their betas start about 1, where few units of a
+ReLU are shut. Shut ones make gradients grow with each layer, by some 70 over MobileNet and 50 over DenseNet-121 at
+their narrow sizes, and rounding turns their signs.
 """
 
 from shared.specification import BATCH_NORM_EPSILON

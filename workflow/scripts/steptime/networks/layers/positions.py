@@ -1,8 +1,7 @@
 """Adds to each step of a sequence (steps, units) the row of its number of a weight (rows, units).
 
-With `each`, so many steps one after the other share a row, as the words of a sentence do in BERT.
-Rows behind the last step are parameters that no gradient reaches. `deviation` is that of the start
-values.
+With `each`, so many steps one after the other share a row, as the words of a sentence do in BERT. Rows behind the last
+step are parameters that no gradient reaches. `deviation` is that of the start values.
 """
 
 import math

@@ -12,8 +12,7 @@ Arrays = dict[str, Array]
 # fewer leaves the rest alone.
 State = dict[str, list[Array | float]]
 
-# What each optimiser must have, and may have: the schedule of
-# `shared.specification.learning_rate`.
+# What each optimiser must have, and may have: the schedule of `shared.specification.learning_rate`.
 REQUIRED = ("name", "learning_rate")
 SCHEDULE = ("after_epochs", "decay")
 
