@@ -1,8 +1,4 @@
-"""Puts the shards of one artefact into one Parquet file, with what their footers say of machines and software.
-
-    workflow/scripts/launch merge.cells --artefact shi2016_table4 --plan results/plan/quick.json \
-    --output results/merged/shi2016_table4.parquet
-"""
+"""Puts the shards of one artefact into one Parquet file, with what their footers say of machines and software."""
 
 import argparse
 import gc

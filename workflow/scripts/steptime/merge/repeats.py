@@ -1,9 +1,5 @@
 """Chooses the results that are measured further times: those of places where a comparison has a wide interval.
 
-    workflow/scripts/launch merge.repeats --plan results/plan/my-grid.json --trial 6 \
-    --repeats '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
-    --added results/further/my-grid-3.json --output results/further/my-grid-6.json
-
 What is chosen follows from the rows of the trials before, so the same rows give the same cells: a run that was
 interrupted goes on with them, and one that has ended asks for nothing more.
 """
@@ -25,9 +21,8 @@ from steptime.plan import interim, written
 from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
-from steptime.statistics import ratios
+from steptime.statistics import ratios, words
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.words import places
 from steptime.supervisor import progress
 from steptime.tasks import TASKS
 
@@ -73,11 +68,13 @@ def main() -> None:
     wide = [each for each in compared if each.is_wide(options.repeats["until"])]
     here = [each for each in compared if summary.at[each.cell, "platform"] in options.platforms]
     took = seconds(rows, summary)
-    spent = sum(took[at] for at in _labels(summary, before))
+    labels = {words.key(row): at for at, row in summary.iterrows()}
+    spent = sum(took[labels[interim.first_of(key)]] for key in before)
     last = max(trial for trial in plan.looks if trial < options.trial)
     trials = range(last + 1, options.trial + 1)
     chosen = choose(here, took, len(trials), options.repeats, spent)
-    added = [key for label in chosen for key in _keys(summary.loc[label], trials)]
+    results = [summary.loc[label].to_dict() for label in chosen]
+    added = [key_of(result | {"repeat": trial}) for result in results for trial in trials]
     # What another machine has measured by its own run.
     added += _at_hand(plan, trials, options.platforms)
     write_json(options.output, {"cells": sorted(added, key=list(plan.cells).index)})
@@ -90,7 +87,7 @@ def main() -> None:
 def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
     """Each cell beside the fastest of its place, as `steptime_ratios` compares them, where both have two trials."""
     known = ratios.of_pairs(summary, ratios.spreads_of(summary))
-    for place in places(summary):
+    for place in words.places(summary):
         fastest = place.index[0]
         for at in place.index[1:]:
             if (at, fastest) in known:
@@ -131,19 +128,8 @@ def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
     # Rows of the first version do not say when they ended.
     took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds().fillna(0)
-    keys = [key_of(row | {"repeat": 1}) for row in processes.to_dict("records")]
-    means = took.groupby(keys).mean()
-    return {at: means[key] for at, row in summary.iterrows() for key in _keys(row, [1])}
-
-
-def _keys(row: pd.Series, trials: Iterable[int]) -> list[str]:
-    return [key_of({**row, "repeat": trial}) for trial in trials]
-
-
-def _labels(summary: pd.DataFrame, keys: list[str]) -> list[Any]:
-    """The label of the cell of each key."""
-    labels = {key: at for at, row in summary.iterrows() for key in _keys(row, [1])}
-    return [labels[interim.first_of(key)] for key in keys]
+    means = took.groupby([words.key(row) for row in processes.to_dict("records")]).mean()
+    return {at: means[words.key(row)] for at, row in summary.iterrows()}
 
 
 def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """Estimates from all results of a run how much their processes differ, and says which are fastest, slower or tied.
 
-launch merge.statistics --plan results/plan/quick.json --output results/statistics/quick.json
-
 Every table and figure reads the same file, so that a result has one interval and one word wherever it is shown.
 """
 

@@ -123,10 +123,8 @@ def _check_exchanges(configuration: Configuration) -> None:
             )
     if max(grid["devices"]) == 1:
         return
-    able = {
-        environment: exchanges.of_adapter(configuration.entry_of(environment)["adapter"])
-        for environment in grid["environments"]
-    }
+    entries = {name: configuration.entry_of(name) for name in configuration.known_environments}
+    own = {name: entries[name] for name in grid["environments"]}
     for exchange in grid["exchange"]:
         several = [devices for devices in grid["devices"] if devices > 1]
         if not any(exchanges.fits(devices, exchange) for devices in several):
@@ -135,11 +133,19 @@ def _check_exchanges(configuration: Configuration) -> None:
                 f"{GROUPED[exchange]} at least: write an even number from 4 on under 'devices', or `sync`, which is "
                 "what one group does, under 'exchange'."
             )
-        if not any(exchange in each for each in able.values()):
-            others = exchanges.environments(configuration, exchange)
+        if not any(exchange in exchanges.of_adapter(entry["adapter"]) for entry in own.values()):
+            kinds = {entry["device"] for entry in own.values()}
+            # Without older releases.
+            others = [
+                name
+                for name, entry in entries.items()
+                if name not in entry["history"]
+                and entry["device"] in kinds
+                and exchange in exchanges.of_adapter(entry["adapter"])
+            ]
             known = f"add one of {', '.join(others)}, or write" if others else "write"
             raise ConfigurationError(
-                f"None of the grid's environments ({', '.join(able)}) shares gradients by `{exchange}` between "
+                f"None of the grid's environments ({', '.join(own)}) shares gradients by `{exchange}` between "
                 f"devices: {known} another 'exchange'."
             )
 

@@ -245,12 +245,9 @@ def _catalogue(root: Path) -> dict[str, Artefact]:
 
 def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The platforms of `config/`, and those of the user's own file, which take the place of the same names."""
-    paths = [
-        root / "config" / "platforms.yaml",
-        *([Path(config["platforms"])] if "platforms" in config else []),
-    ]
+    own = [Path(config["platforms"])] if "platforms" in config else []
     known: dict[str, Any] = {}
-    for path in paths:
+    for path in (root / "config" / "platforms.yaml", *own):
         known |= read(path, root / "config" / "schemas" / "platforms.yaml")
     return known
 

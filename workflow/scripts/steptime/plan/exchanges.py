@@ -3,13 +3,8 @@
 A module for each way: what is timed in another way stays as it is when one changes.
 """
 
-from typing import TYPE_CHECKING
-
 from shared import declarations
 from shared.grouping import GROUPED
-
-if TYPE_CHECKING:
-    from steptime.plan.configuration import Configuration
 
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
@@ -28,16 +23,3 @@ def fits(devices: int, exchange: str) -> bool:
 def of_adapter(adapter: str) -> tuple[str, ...]:
     """The exchanges that a framework of this adapter has on several devices."""
     return tuple(declarations.exchanges_of(adapter))
-
-
-def environments(configuration: "Configuration", exchange: str) -> list[str]:
-    """The environments whose framework has this exchange, for the grid's kinds of devices, without older releases."""
-    kinds = {configuration.entry_of(name)["device"] for name in configuration.grid["environments"]}
-    entries = {name: configuration.entry_of(name) for name in configuration.known_environments}
-    return [
-        name
-        for name, entry in entries.items()
-        if name not in entry["history"]
-        and entry["device"] in kinds
-        and exchange in of_adapter(entry["adapter"])
-    ]

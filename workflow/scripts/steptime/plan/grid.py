@@ -201,11 +201,8 @@ def _running_order(
     "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). The first trial is
     the first answer: what is `compared` comes first in it, column by column, cheap networks before dear ones.
     """
-    tasks, platforms, networks = (
-        list(TASKS),
-        configuration.grid["platforms"],
-        axes.networks_of(configuration),
-    )
+    tasks, networks = list(TASKS), axes.networks_of(configuration)
+    platforms = configuration.grid["platforms"]
     known, least = axes.runners(configuration), repeats_of(configuration.grid).least
 
     @cache

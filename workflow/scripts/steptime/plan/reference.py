@@ -1,7 +1,4 @@
-"""Writes docs/reference/configuration.md: every key of the configuration, as the schemas know it.
-
-workflow/scripts/launch plan.reference > docs/reference/configuration.md
-"""
+"""Writes docs/reference/configuration.md: every key of the configuration, as the schemas know it."""
 
 from collections.abc import Iterator
 from pathlib import Path
