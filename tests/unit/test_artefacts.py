@@ -366,7 +366,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, words())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
-    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE)] * 2)
+    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS)] * 2)
     for drawn_points in (both, both.iloc[:0]):
         agreement.draw(drawn_points.assign(paper="a", short="A"), told)
 

@@ -254,9 +254,9 @@ def test_a_version_nearest_to_the_papers_on_cpus_hides_no_times_of_gpus(tmp_path
     ]
     paper = next(paper for paper in read() if paper.name == "shi2016")
     known = evidence.measured_times([Grid(steps=[measured(tmp_path / "merged.parquet", *cells)])])
-    chosen = evidence.our_times(paper, known, FRAMEWORKS, CATALOGUE)
+    chosen = evidence.our_times(paper, known, FRAMEWORKS)
     assert list(chosen["runner"]) == ["cntk-2.5.1.graph", "cntk-2.7-cuda.graph"]
-    today = evidence.our_times(paper, known, FRAMEWORKS, CATALOGUE, today=True)
+    today = evidence.our_times(paper, known, FRAMEWORKS, today=True)
     assert list(today["seconds"]) == pytest.approx([1.0, 0.6, 0.1])
 
 
@@ -416,7 +416,7 @@ def test_a_paper_without_printed_numbers_and_claims_is_no_mistake(tmp_path):
     )
     papers = evidence.read_papers(list(tmp_path.glob("*/*")))
     assert papers[0].findings == [] and checked(papers=papers).empty
-    assert evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE).empty
+    assert evidence.their_times(papers[0], FRAMEWORKS).empty
 
 
 def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
@@ -543,7 +543,7 @@ def test_what_is_missing_is_named_whole_and_a_number_beside_its_bound_is_on_its_
         wanted - {("cntk", "mnist", False)}, wanted, findings.Names(FRAMEWORKS, CATALOGUE, {})
     )
     assert said == "CNTK on CIFAR-10, CNTK on MNIST with more threads than cores"
-    words = findings._words(pd.Series([0.9, 1.004]), pd.Series([True, False]))
+    words = findings._words({"below": 1}, pd.Series([0.9, 1.004]))
     assert words == "0.900 to 1.004; 1 of 2 within"
 
 
@@ -593,7 +593,7 @@ def test_no_claim_holds_by_luck_where_a_framework_that_it_names_is_left_out(name
     @functools.cache
     def scopes(about, left_out):
         cells = everything(every[about], left_out)
-        return findings._scopes(every[about], cells, nothing, printed, FRAMEWORKS, CATALOGUE)
+        return findings._scopes(every[about], cells, nothing, printed, names)
 
     def asked(claim, theirs, left_out):
         own = scopes(claim.get("paper", name), left_out)

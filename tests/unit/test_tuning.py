@@ -6,7 +6,6 @@ import pytest
 from examples import inputs, measured
 
 from steptime.artefacts import tuning
-from steptime.page import answer
 
 OTHER = {"framework": "mxnet", "environment": "mxnet-1.9", "framework_version": "1.9.1"}
 SETTINGS = {"torch": ["one"], "mxnet": ["two"], "all": ["three"]}
@@ -37,12 +36,11 @@ def test_the_winner_without_settings_is_named(read):
     assert [round(ratio, 1) for ratio in data["ratio"]] == [4.0, 1.1, 1.5, 1.5]
     assert (data["low"] < data["ratio"]).all() and (data["ratio"] < data["high"]).all()
     assert layout.index.get_level_values("Framework")[0] == "PyTorch 9.9.0"
-    said = answer.tuning(data)
+    said = tuning.winners(data)
     assert said == (
         "Without them the fastest would be MXNet 1.9.1 on FCN-5. Without them the fastest is the same on LSTM-32."
     )
     assert said in told.page.notes and {"PyTorch: one.", "All: three."} <= {*told.page.notes}
-    assert answer.tuning(None) == ""
 
 
 def test_what_nobody_tuned_gets_no_word(read):

@@ -72,17 +72,16 @@ def read(inputs: Inputs) -> pd.DataFrame:
             **_of_package(by_name.get(environment, {})),
             **_of_cells(timed, why(cells.iloc[0])),
             **_of_build(timed, software),
-            "devices_together": _several(timed, several),
-            "servers": _servers(several),
+            **_together(timed, several),
             "networks": _networks(passed, inputs.networks),
             "data": _data(len(timed), environment, inputs.trained),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _of_package(package: dict[str, Any]) -> dict[str, Ability]:
+def _of_package(package: Row) -> dict[str, Ability]:
     if "distribution" not in package:
-        missing = _none("no package of the environment has this framework")
+        missing = Ability("", "no package of the environment has this framework")
         return dict.fromkeys(("licence", "core", "interface"), missing)
     source = f"metadata of the package {package['distribution']} {package['version']}"
     languages = ", ".join(package["languages"])
@@ -90,7 +89,7 @@ def _of_package(package: dict[str, Any]) -> dict[str, Ability]:
     note = f"share of the package's code by bytes; its metadata names {languages}"
     known = Ability(package["licence"], source)
     return {
-        "licence": known if package["licence"] else _none(f"the {source} names none"),
+        "licence": known if package["licence"] else Ability("", f"the {source} names none"),
         "core": Ability(f"{100 * share:.0f} % compiled", note),
         "interface": Ability("Python", "the interface that the results use; others are not tried"),
     }
@@ -100,8 +99,8 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
     kinds, on_cpu = sorted(timed["device"].unique()), timed[timed["device"] == "cpu"]
     abilities = {
         "devices": _or_none(", ".join(kinds).upper(), why_none),
-        "cpu": _timed(on_cpu) if len(on_cpu) else _none(why_none),
-        "threads": _none("no result with more than one thread was timed"),
+        "cpu": _timed(on_cpu) if len(on_cpu) else Ability("", why_none),
+        "threads": Ability("", "no result with more than one thread was timed"),
     }
     several = on_cpu[(on_cpu["threads"] > 1) & on_cpu["effective_threads"].notna()]
     if len(several):
@@ -113,15 +112,20 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
     return abilities
 
 
-def _several(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
-    """On how many devices at once it trains: as timed, or as proofs of several devices say."""
+def _together(timed: pd.DataFrame, proofs: list[Row]) -> dict[str, Ability]:
+    """On how many devices at once it trains, as timed or as proven, and whether several processes train one network."""
     several = timed[timed["devices"] > 1]
-    if len(several):
-        return Ability(plural(int(several["devices"].max()), "device"))
-    right = [proof["devices"] for proof in proofs if proof["status"] == "ok"]
+    right = [proof for proof in proofs if proof["status"] == "ok"]
+    failed = why(proofs[0]) if proofs and not right else ""
+    devices, servers = Ability("", failed or NO_DEVICES), Ability("", failed or NO_SERVERS)
     if right:
-        return Ability(plural(max(right), "device"), DEVICES)
-    return _none(why(proofs[0]) if proofs else NO_DEVICES)
+        most = max(proof["devices"] for proof in right)
+        exchanges = " and ".join(sorted({proof["exchange"] for proof in right}))
+        devices = Ability(plural(most, "device"), DEVICES)
+        servers = Ability(f"{plural(most, 'rank')}, {exchanges}", SERVERS)
+    if len(several):
+        devices = Ability(plural(int(several["devices"].max()), "device"))
+    return {"devices_together": devices, "servers": servers}
 
 
 def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Ability]:
@@ -137,16 +141,6 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
     return {"gpu": gpu, "cudnn": Ability(str(cudnn)) if cudnn else without}
 
 
-def _servers(proofs: list[dict[str, Any]]) -> Ability:
-    """Whether several processes train one network, from the proofs of such."""
-    right = [proof for proof in proofs if proof["status"] == "ok"]
-    if right:
-        most = max(proof["devices"] for proof in right)
-        exchanges = " and ".join(sorted({proof["exchange"] for proof in right}))
-        return Ability(f"{plural(most, 'rank')}, {exchanges}", SERVERS)
-    return _none(why(proofs[0]) if proofs else NO_SERVERS)
-
-
 def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:
     names = [entry.get("label", name) for name, entry in networks.items() if name in passed]
     note = "proven to be the specified network"
@@ -159,7 +153,7 @@ def _data(timed: int, environment: str, trained: Trained) -> Ability:
     own = runs[(runs["environment"] == environment) & (runs["epochs"] > 0)] if len(runs) else runs
     labels = list(dict.fromkeys(own["dataset_label"])) if len(own) else []
     if not timed and not labels:
-        return _none("not timed")
+        return Ability("", "not timed")
     note = "steps are timed on made-up mini-batches"
     note += "; whole trainings are on real images" if labels else ""
     return Ability(", ".join([*labels, *(["synthetic"] if timed else [])]), note)
@@ -169,15 +163,11 @@ def _timed(cells: pd.DataFrame) -> Ability:
     return Ability("yes", f"{plural(len(cells), 'result')} timed")
 
 
-def _none(reason: str) -> Ability:
-    return Ability("", reason)
-
-
 def _or_none(text: str, why_none: str, note: str = "") -> Ability:
-    return Ability(text, note) if text else _none(why_none)
+    return Ability(text, note) if text else Ability("", why_none)
 
 
-def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
+def _their_rows(inputs: Inputs) -> list[Row]:
     here = inputs.entry["here"]
     # One of the two headings of a printed value is the framework, the other the property.
     return [
@@ -194,7 +184,7 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
     ]
 
 
-def _our_rows(inputs: Inputs) -> list[dict[str, Any]]:
+def _our_rows(inputs: Inputs) -> list[Row]:
     frameworks = inputs.frameworks
     return [
         {

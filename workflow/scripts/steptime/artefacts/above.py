@@ -56,12 +56,8 @@ INDEX: dict[str, Callable[[Row], Any]] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: seconds of an epoch, the median over each seed's median.
-
-    The entry's `pairs` name the environment and mode of the same version. `ratio` is the geometric mean over the seeds
-    that both have, `low` and `high` its 95 % interval.
-    """
-    cells: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+    """The tidy rows (COLUMNS) and the layout; the entry's `pairs` name environments and modes of the same version."""
+    cells: dict[str, dict[tuple[Any, ...], Row]] = {}
     trained = inputs.trained
     for row, runs, epochs in by_cell(trained, inputs.frameworks):
         name = f"{row['environment']}.{row['mode']}"
@@ -86,9 +82,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, SHOWN, INDEX)
 
 
-def _measured(
-    name: str, row: dict[str, Any], runs: pd.DataFrame, epochs: pd.DataFrame
-) -> dict[str, Any]:
+def _measured(name: str, row: Row, runs: pd.DataFrame, epochs: pd.DataFrame) -> Row:
     """What one cell took, by seed and of all of them; a reason where no seed has an epoch."""
     failed = runs[runs["epochs"] == 0]
     seconds = epochs.groupby("repeat")["seconds"].median().to_dict()
@@ -108,7 +102,7 @@ def _measured(
     return cell
 
 
-def _compared(above: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
+def _compared(above: Row, below: Row) -> Row:
     row = {"network_label": above["network_label"], "reason": above["reason"] or below["reason"]}
     for side, cell in (("above", above), ("below", below)):
         row |= {f"{side}_{name}": cell.get(name) for name in MEASURED}

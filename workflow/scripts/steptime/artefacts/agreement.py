@@ -40,8 +40,8 @@ LINE = ["paper", "network", "framework", "device"]
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     drawn, told, cells = [], [], measured_times([Grid(steps=[inputs.measured])])
     for paper in read_papers(inputs.paths("papers")):
-        theirs = their_times(paper, inputs.frameworks, inputs.networks)
-        ours = our_times(paper, cells, inputs.frameworks, inputs.networks)
+        theirs = their_times(paper, inputs.frameworks)
+        ours = our_times(paper, cells, inputs.frameworks)
         names = {"paper": paper.name, "short": paper.catalogue["short"]}
         drawn.append(points(theirs, ours).assign(**names))
         told.extend(times.other_scripts(drawn[-1], paper.catalogue, inputs))
@@ -50,26 +50,22 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout.
-
-    A framework's place is its shortest time over platforms and threads. A pair is decided where our two times are shown
-    to differ (5 % for all pairs together) and the paper's differ. Kendall's tau has no interval: with three or four
-    frameworks it takes too few values. The row of every network correlates all times that both have.
-    """
+    """The tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout."""
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
     rows, cells = [], measured_times([Grid(steps=[measured])])
     ratios = of_pairs(measured.cells, measured.statistics.ratios)
     for paper in papers:
-        theirs = their_times(paper, frameworks, catalogue)
-        ours = our_times(paper, cells, frameworks, catalogue)
+        theirs = their_times(paper, frameworks)
+        ours = our_times(paper, cells, frameworks)
         apart = times.caveats(paper.catalogue, frameworks)
         for device in dict.fromkeys(theirs["device"]):
             them, us = (side[side["device"] == device] for side in (theirs, ours))
+            ours_of = dict(iter(us.groupby("network")))
             by_network = {
-                name: _of_network(_of(them, name), _of(us, name), measured, ratios, apart)
-                for name in them["network"].unique()
-                if (us["network"] == name).any()
+                name: _of_network(of_them, ours_of[name], measured, ratios, apart)
+                for name, of_them in them.groupby("network", sort=False)
+                if name in ours_of
             }
             if len(by_network) > 1:
                 by_network[EVERY] = _of_all([*by_network.values()], points(them, us))
@@ -113,10 +109,6 @@ def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
     return float(kendalltau(theirs, ours).statistic)
 
 
-def _of(times: pd.DataFrame, network: str) -> pd.DataFrame:
-    return times[times["network"] == network]
-
-
 def _shortest(times: pd.DataFrame, place: str | list[str]) -> pd.DataFrame:
     """The shortest of the times of each place, which is the index."""
     timed = times[times["seconds"].notna()].sort_values("seconds")
@@ -129,7 +121,7 @@ def _of_network(
     measured: Measured,
     ratios: dict[Pair, Ratio],
     apart: Collection[tuple[str, str]],
-) -> dict[str, Any]:
+) -> Row:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
     timed, network = _shortest(ours, "framework"), theirs["network"].iloc[0]
     names = [name for name in printed.index if name in timed.index]
@@ -158,7 +150,7 @@ def _of_network(
     return row | _tau(printed[names], seconds[names], too_few)
 
 
-def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> dict[str, Any]:
+def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> Row:
     if len(theirs) < FEWEST:
         return {"no_tau": too_few}
     return {"tau": correlation(theirs.to_numpy(), ours.to_numpy(float)), "no_tau": ""}
@@ -189,7 +181,7 @@ def _chance(
     return chance_of_none(known)
 
 
-def _decide(rows: list[dict[str, Any]]) -> None:
+def _decide(rows: list[Row]) -> None:
     """Counts in place which pairs of each row are decided; all pairs of the table are paid for together."""
     pairs = {id(pair): pair for row in rows for pair in row["compared"]}
     shown = holm([pair["chance"] for pair in pairs.values()], ERROR)
@@ -202,7 +194,7 @@ def _decide(rows: list[dict[str, Any]]) -> None:
         row |= {"decided_pairs": len(own)} | counts
 
 
-def _of_all(networks: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
+def _of_all(networks: list[Row], both: pd.DataFrame) -> Row:
     row = {
         "pairs": sum(entry["pairs"] for entry in networks),
         "compared": [pair for entry in networks for pair in entry["compared"]],
@@ -239,7 +231,7 @@ def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any
     return columns(data, shown, index)
 
 
-def _why(row: dict[str, Any]) -> tuple[str, ...]:
+def _why(row: Row) -> tuple[str, ...]:
     if not row["pairs"]:
         return ("fewer than two frameworks in common",)
     left = row["pairs"] - row["decided_pairs"]

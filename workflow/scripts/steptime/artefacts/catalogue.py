@@ -6,7 +6,7 @@ import pandas as pd
 
 from steptime.artefacts.evidence import Paper, read_papers
 from steptime.artefacts.inputs import Inputs
-from steptime.render.columns import Column, columns
+from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
 
 COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why"]
@@ -46,7 +46,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data.assign(short=short), SHOWN, INDEX)
 
 
-def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _of_paper(paper: Paper, targets: dict[str, Row]) -> list[Row]:
     rows = []
     for name, entry in paper.catalogue["artefacts"].items():
         target = f"{paper.name}_{name}"
@@ -56,7 +56,7 @@ def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str
         state = {"state": NOT_MADE, "why": entry["why"]}
         rows.append(_named(name, entry, entry["source"]) | state)
 
-    def as_printed(row: dict[str, Any]) -> tuple[bool, bool, str]:
+    def as_printed(row: Row) -> tuple[bool, bool, str]:
         """Tables, then figures, and what else is made of the paper."""
         name = row["name"]
         return not name.startswith("table"), not name.startswith("fig"), name
@@ -64,6 +64,6 @@ def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str
     return [{"paper": paper.name} | row for row in sorted(rows, key=as_printed)]
 
 
-def _named(name: str, entry: dict[str, Any], source: str) -> dict[str, Any]:
+def _named(name: str, entry: dict[str, Any], source: str) -> Row:
     nothing = {"target": "", "cells": None, "why": ""}
     return nothing | {"name": name, "title": entry["title"], "sources": source}

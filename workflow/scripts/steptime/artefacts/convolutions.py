@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
 from steptime.render.tables import Entry
+from steptime.render.words import milliseconds
 
 WAYS = {
     "own choice": ("o", "#222222", "the framework's own choice"),
@@ -31,7 +32,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     def entries(part: str, place: parts.Place, ways: parts.Ways) -> list[Entry]:
         shown = []
         for row in map(ways.get, WAYS):
-            text = parts.milliseconds(row) if row else ""
+            text = milliseconds(row["seconds"]) if row and row["repeats"] else ""
             best = row is not None and row["seconds"] == fastest[(part, *place)]
             shown.append(replace(parts.entry(row, ways.get(""), text), best=best))
         return shown

@@ -55,7 +55,7 @@ def shares(inputs: Inputs) -> pd.DataFrame:
     return pd.DataFrame(shown, columns=COLUMNS)
 
 
-def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
+def _row(cell: Row, spec: dict[str, Any], peaks: dict[str, Any]) -> Row:
     flops = networks.flops_per_step(spec, cell["batch"])
     moved = networks.bytes_per_step(spec, cell["batch"], cell["precision"])
     peak, no_peak = _peak_of(cell, peaks)
@@ -76,7 +76,7 @@ def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> d
     }
 
 
-def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _peak_of(cell: Row, peaks: dict[str, Any]) -> tuple[Row, str]:
     """Gets the peak that a cell is compared with, or {} and why there is none."""
     platform = cell["platform"]
     if platform not in peaks:
@@ -95,7 +95,7 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
     return {}, f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}"
 
 
-def _in_precision(known: dict[str, Any], precision: str) -> dict[str, Any]:
+def _in_precision(known: Row, precision: str) -> Row:
     """A peak with the products of a precision in place of float32's; {} where it has none."""
     if precision == USUAL:
         return known
@@ -202,7 +202,7 @@ def _panel(
     _network_labels(axes, here)
 
 
-def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: bool) -> None:
+def _roof(axes: Axes, known: Row, limits: tuple[float, float], own: bool) -> None:
     flops, width = known["flops_per_second"] / 1e9, known["bytes_per_second"] / 1e9
     ridge = flops / width
     colour = "#222222" if own else "#BDBDBD"

@@ -1,7 +1,5 @@
 """The energy of each sample that training steps take in, where a counter of it may be read; else why there is none."""
 
-from typing import Any
-
 import pandas as pd
 
 from steptime.artefacts import common
@@ -9,7 +7,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import plural, significant, why
+from steptime.render.words import plural, significant, why_or
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_version", "framework_label"]
 COLUMNS += ["status", "reason", "joules_per_sample", "watts", "joules_by"]
@@ -44,7 +42,7 @@ def used(measured: Measured) -> pd.DataFrame:
     return pd.DataFrame(uses)
 
 
-def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
+def _of(rows: pd.DataFrame, measured: Measured) -> Row:
     timed = rows[rows["status"] == "ok"]
     row = (timed if len(timed) else rows).iloc[0].to_dict()
     row["network"] = row["variant"] or row["network"]
@@ -71,13 +69,10 @@ def _place(row: Row) -> str:
     return ", ".join([common.place_of(row), *several])
 
 
-def _why(row: Row) -> str:
-    return row["reason"] if row["status"] == "ok" else why(row)
-
-
+NOT_READ = why_or(lambda row: row["reason"])
 SHOWN = [
-    Column("Joules a sample", "joules_per_sample", significant, _why, "ours"),
-    Column("Watts", "watts", significant, _why, "ours"),
+    Column("Joules a sample", "joules_per_sample", significant, NOT_READ, "ours"),
+    Column("Watts", "watts", significant, NOT_READ, "ours"),
     Column("By", lambda row: BY.get(row["joules_by"]), kind="words"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": _place}

@@ -11,7 +11,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, judged
 from steptime.render import figures
 from steptime.render.columns import Column, columns
-from steptime.render.words import facts, why
+from steptime.render.words import environment_labels, facts, why
 
 COLUMNS = [*CELL, "label", "environment_label", "target_accuracy", "seeds", "reached"]
 COLUMNS += ["status", "reason"]
@@ -75,7 +75,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (CURVE; seconds until the end of an epoch) and the figure."""
     trained = judged(inputs.trained)
-    data = seeds.runners(trained.epochs, inputs.frameworks)
+    names = environment_labels(inputs.frameworks, trained.epochs)
+    data = trained.epochs.assign(runner=names)
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
     styles = curves.styles_of(drawn, inputs.frameworks, "runner")
     labels = list(dict.fromkeys(trained.runs["label"]))
@@ -91,8 +92,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         panels[-1].set_xlabel("seconds of training, without judging")
         figures.title(drawing, inputs.entry["title"])
-        failed = seeds.runners(trained.runs, inputs.frameworks)
-        failed = failed[failed["epochs"] == 0]
+        names = environment_labels(inputs.frameworks, trained.runs)
+        failed = trained.runs.assign(runner=names)[trained.runs["epochs"] == 0]
         notes = [
             f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}.",
             *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),

@@ -103,11 +103,11 @@ def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:
     return claims
 
 
-def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
+def their_times(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
     """The times that a paper prints (TIMES): frameworks are lineages, a dash is NaN seconds, GPUs have 0 threads."""
     rows = paper.printed[paper.printed["file"] == paper.catalogue.get("times")]
     machines = paper.catalogue.get("platforms", {})
-    times = pd.DataFrame(
+    return pd.DataFrame(
         {
             "network": rows["network"],
             "framework": [frameworks[name].lineage for name in rows["framework"]],
@@ -121,7 +121,6 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
             "seconds": rows["number"],
         }
     )
-    return _with_family(times, catalogue)
 
 
 def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
@@ -161,11 +160,7 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
 
 
 def our_times(
-    paper: Paper,
-    cells: pd.DataFrame,
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    today: bool = False,
+    paper: Paper, cells: pd.DataFrame, frameworks: Frameworks, today: bool = False
 ) -> pd.DataFrame:
     """What was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
 
@@ -194,7 +189,7 @@ def our_times(
     times = times[chosen.isna() | (times["rank"] == chosen)]
     times = times.sort_values(["rank", "seconds"], kind="stable")
     times = times.drop_duplicates([*PLACE, "device", "devices", "exchange"])
-    return _with_family(times.sort_index().drop(columns="rank"), catalogue)
+    return times.sort_index().drop(columns="rank")
 
 
 def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
@@ -241,8 +236,3 @@ def _trainings(trained: Trained) -> pd.DataFrame:
     # A subset of a data set stands where a variant does; its networks are the paper's own.
     plain = cells["variant"].isin(["", *trained.runs["dataset_label"]])
     return cells.assign(variant=cells["variant"].where(~plain, ""), cores=_cores(trained.times))
-
-
-def _with_family(times: pd.DataFrame, catalogue: dict[str, Any]) -> pd.DataFrame:
-    families = {name: entry.get("family", "") for name, entry in catalogue.items()}
-    return times.assign(family=times["network"].map(families))

@@ -20,20 +20,20 @@ GIGA = 1e9
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS and `medians`) for each sum and copy; algbw and busbw in GB/s."""
+    """One row (COLUMNS and `medians`) for each sum and copy; in GB/s, algbw = bytes / seconds, and busbw = algbw
+    * 2 (n - 1) / n (NVIDIA's nccl-tests).
+    """
     data = parts.read(inputs)
     # To wait for the others is no fault of a sum's.
-    marks = [[mark for mark in row.split(", ") if mark != "idle threads"] for row in data["marks"]]
-    return with_rates(data.assign(marks=[", ".join(kept) for kept in marks]))
-
-
-def with_rates(data: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `bytes`, `algbw` = bytes / seconds, and `busbw` = algbw * 2 (n - 1) / n (NVIDIA's nccl-tests)."""
+    marks = [
+        ", ".join(mark for mark in row.split(", ") if mark != "idle threads")
+        for row in data["marks"]
+    ]
     size = [int(part.split()[0]) if part else None for part in data["part"]]
     algbw = pd.Series(size, data.index, dtype=float) / data["seconds"].astype(float) / GIGA
     ranks = data["devices"]
     busbw = (algbw * 2 * (ranks - 1) / ranks).where(data["way"] == SUM)
-    rated = data.assign(bytes=size, algbw=algbw, busbw=busbw)
+    rated = data.assign(marks=marks, bytes=size, algbw=algbw, busbw=busbw)
     return rated.sort_values(["devices", "bytes"], kind="stable")
 
 

@@ -92,7 +92,7 @@ class Check:
     asked: frozenset[tuple[str, str]] = frozenset()
     places: frozenset[Place] = frozenset()
 
-    def facts(self, side: str) -> dict[str, Any]:
+    def facts(self, side: str) -> Row:
         """The check as columns of the table."""
         known = len(self.values) > 0
         return {
@@ -185,7 +185,7 @@ def build(
 
     @cache
     def scopes(name: str) -> Scopes:
-        return _scopes(every[name], cells, besides, printed, frameworks, catalogue)
+        return _scopes(every[name], cells, besides, printed, names)
 
     rows = []
     for paper in papers:
@@ -205,15 +205,7 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
         return Check(UNKNOWN, str(error))
     verdict = _verdict(finding, _chances_outside(finding, scope, values))
     asked, places = frozenset(scope.asked), frozenset(scope.places)
-    return Check(verdict, _words(values, _within(finding, values)), values, asked, places)
-
-
-def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
-    within = pd.Series(True, values.index)
-    for name in BOUNDS:
-        if name in finding:
-            within &= BOUNDS[name][1](values, finding[name])
-    return within
+    return Check(verdict, _words(finding, values), values, asked, places)
 
 
 def _verdict(finding: dict[str, Any], outside: np.ndarray) -> str:
@@ -303,13 +295,13 @@ def _scopes(
     cells: pd.DataFrame,
     besides: dict[str, pd.DataFrame],
     printed: pd.DataFrame,
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
+    names: Names,
 ) -> Scopes:
-    theirs = evidence.their_times(paper, frameworks, catalogue)
-    ours, today = (
-        evidence.our_times(paper, cells, frameworks, catalogue, today) for today in (False, True)
-    )
+    frameworks, catalogue = names.frameworks, names.catalogue
+    families = {name: entry.get("family", "") for name, entry in catalogue.items()}
+    known = [evidence.their_times(paper, frameworks)]
+    known += [evidence.our_times(paper, cells, frameworks, today) for today in (False, True)]
+    theirs, ours, today = (each.assign(family=each["network"].map(families)) for each in known)
     named = [*paper.frameworks, *paper.printed["framework"].unique()]
     parts = {
         "paper": paper.name,
@@ -327,7 +319,7 @@ def _scopes(
     return Scopes(paper, printed_here, own, now)
 
 
-def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> dict[str, Any]:
+def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> Row:
     row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""}
     row |= {name: finding[name] for name in COLUMNS if name in finding and name != "paper"}
     if "value" in finding:
@@ -454,13 +446,15 @@ def _named(missing: Collection[Place], wanted: Collection[Place], names: Names) 
     return ", ".join(texts)
 
 
-def _words(values: pd.Series, within: pd.Series) -> str:
+def _words(finding: dict[str, Any], values: pd.Series) -> str:
     """The numbers in words: one, or from the least to the most; where not all are within the bounds, how many are."""
     if len(values) == 1:
         return _number(values.iloc[0])
     low, high = (_number(value, beside_one) for value in (values.min(), values.max()))
     text = f"{low} to {high}" if low != high else f"{low} each"
-    return f"{text}; {int(within.sum())} of {len(values)} within"
+    bounds = [(holds, finding[name]) for name, (_, holds) in BOUNDS.items() if name in finding]
+    within = sum(all(holds(value, bound) for holds, bound in bounds) for value in values)
+    return f"{text}; {within} of {len(values)} within"
 
 
 def _number(value: float, write: Callable[[float], str] = significant) -> str:
@@ -491,7 +485,7 @@ SHOWN = [
 INDEX = {"Paper": "short", "Section": "section", "Finding": "id"}
 
 
-def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
+def verdict_of(row: Row, side: str) -> list[Entry]:
     """A verdict and its numbers, as they stand in a table; the footnote says who was asked."""
     verdict, kind = row[f"{side}_verdict"], "paper" if side == "theirs" else "ours"
     numbers = row[f"{side}_numbers"]
@@ -504,7 +498,7 @@ def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
     ]
 
 
-def same(row: dict[str, Any]) -> bool:
+def same(row: Row) -> bool:
     """Whether today's versions are those that stand for the paper's."""
     names = ("verdict", "numbers", "asked")
     return all(row[f"ours_{name}"] == row[f"today_{name}"] for name in names)

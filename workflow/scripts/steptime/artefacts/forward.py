@@ -9,7 +9,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import without
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import milliseconds, percent, processes, significant, why
+from steptime.render.words import milliseconds, percent, processes, significant, why, why_or
 
 # What a pass has in common with the step that it is shown beside, and with the pass of a single sample.
 RUNNER = without("task", "dataset", "batch")
@@ -65,15 +65,15 @@ def _waits(rows: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float | Non
     return waits
 
 
-def _key(row: dict[str, Any], batch: int = 0) -> tuple[Any, ...]:
+def _key(row: Row, batch: int = 0) -> tuple[Any, ...]:
     return (*(row[name] for name in RUNNER), batch or row["batch"])
 
 
 def _row(
-    cell: dict[str, Any],
+    cell: Row,
     steps: dict[tuple[Any, ...], float],
     waits: dict[tuple[Any, ...], tuple[float, float | None]],
-) -> dict[str, Any]:
+) -> Row:
     row = cell | {"network": cell["variant"] or cell["network"]}
     step, seconds = steps.get(_key(cell)), cell["seconds"]
     row["latency"], row["latency_99"] = waits.get(_key(cell, 1), (None, None))
@@ -88,18 +88,13 @@ def _why_no_step(row: Row) -> str:
     return NO_STEP if pd.isna(row["step_seconds"]) else why(row)
 
 
-def _why_no_latency(row: Row) -> str:
-    if row["status"] != "ok":
-        return why(row)
-    return NO_SAMPLE if pd.isna(row["latency"]) else FEW
-
-
+NO_LATENCY = why_or(lambda row: NO_SAMPLE if pd.isna(row["latency"]) else FEW)
 SHOWN = [
     Column(("A mini-batch", "training step, s"), "step_seconds", significant, NO_STEP, "ours"),
     Column(("A mini-batch", "in use, s"), "seconds", significant, why, "ours"),
     Column(("A mini-batch", "share of the step"), "share", percent, _why_no_step),
     Column(("A mini-batch", "samples/s"), "samples_per_second", significant, why, "ours"),
-    Column(("One sample", "median, ms"), "latency", milliseconds, _why_no_latency, "ours"),
-    Column(("One sample", "99 % within, ms"), "latency_99", milliseconds, _why_no_latency, "ours"),
+    Column(("One sample", "median, ms"), "latency", milliseconds, NO_LATENCY, "ours"),
+    Column(("One sample", "99 % within, ms"), "latency_99", milliseconds, NO_LATENCY, "ours"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

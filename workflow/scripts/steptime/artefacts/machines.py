@@ -33,11 +33,11 @@ class Machine:
     platform: str
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Row:
         return self.inputs.measured.platforms[self.platform]
 
     @property
-    def peak(self) -> dict[str, Any]:
+    def peak(self) -> Row:
         """What the machine itself reaches, by its numbers of threads; {} where nothing was measured."""
         return self.inputs.peaks.get(self.platform, {}).get("threads", {})
 

@@ -1,9 +1,5 @@
 """Makes one table or figure of a catalogue, by the module of its kind.
 
-    workflow/scripts/launch artefacts.make --files '{"cells": ["results/merged/shi2016_table4.parquet"]}' \
-        --job '{"facts": {}, "artefact": "shi2016_table4",
-                "data": {"catalogue": ["resources/papers/shi2016/paper.yaml"], ...}}'
-
 A kind's module has `table(inputs)`, which gives tidy rows and their layout, or `figure(inputs)`, which gives rows and a
 drawing, or both. A new kind is a new module.
 """

@@ -46,8 +46,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _rows(
-    name: str, base: str, networks: dict[str, Any], theirs: dict[tuple[str, str], dict[str, Any]]
-) -> list[dict[str, Any]]:
+    name: str, base: str, networks: dict[str, Any], theirs: dict[tuple[str, str], Row]
+) -> list[Row]:
     spec = specifications.specify(name, networks)
     entry = specifications.resolve(name, networks)
     source = spec["input"]
@@ -70,9 +70,7 @@ def _rows(
     ]
 
 
-def _comparison(
-    ours: int, printed: dict[str, Any] | None, quantity: str, is_base: bool
-) -> dict[str, Any]:
+def _comparison(ours: int, printed: Row | None, quantity: str, is_base: bool) -> Row:
     if printed is None:
         return {"theirs": None, "ratio": None, "same": None, "note": ""}
     theirs = int(printed["number"])

@@ -10,7 +10,7 @@ from steptime.artefacts import common, exchange, speedup
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import milliseconds, percent, processes, why
+from steptime.render.words import milliseconds, percent, processes, why_or
 
 COLUMNS = [*common.NAMED, "seconds", "gradient_bytes", "compute", "basis", "exchange_alone"]
 COLUMNS += ["predicted", "ratio", "hidden", "exchange_seconds"]
@@ -70,9 +70,7 @@ def seconds_of(sums: pd.DataFrame, size: int) -> float | None:
     return float(np.exp(line))
 
 
-def _row(
-    row: dict[str, Any], one_device: pd.DataFrame, sums: pd.DataFrame, parameters: float
-) -> dict[str, Any]:
+def _row(row: Row, one_device: pd.DataFrame, sums: pd.DataFrame, parameters: float) -> Row:
     result = {name: row.get(name) for name in COLUMNS}
     devices, threads, batch = row["devices"], row["threads"], row["batch"]
     result["gradient_bytes"] = BYTES * int(parameters) if pd.notna(parameters) else None
@@ -94,31 +92,23 @@ def _row(
     return result
 
 
-def _failed(row: Row) -> str:
-    return why(row) if row["status"] != "ok" else ""
-
-
-def _both(row: Row) -> str:
-    return _failed(row) or (NO_STEP if pd.isna(row["compute"]) else NO_SUM)
-
-
 def _divided(row: Row) -> list[str]:
     return ["a step of all, divided by the number of devices"] * (row["basis"] == OF_ALL)
 
 
-def _why(row: Row) -> str:
-    return _failed(row) or "the framework does not tell"
-
-
+NO_BOTH = why_or(lambda row: NO_STEP if pd.isna(row["compute"]) else NO_SUM)
+UNTOLD = why_or("the framework does not tell")
 SHOWN = [
     Column("Gradients", "gradient_bytes", exchange.size_text, "not known"),
     Column("Calculation alone, ms", "compute", milliseconds, NO_STEP, "ours", _divided),
     Column("Exchange alone, ms", "exchange_alone", milliseconds, NO_SUM, "ours"),
-    Column("Both, ms", "predicted", milliseconds, _both, "ours"),
-    Column("Measured, ms", "seconds", milliseconds, _failed, "ours"),
-    Column("Measured ÷ both", "ratio", lambda ratio: f"{ratio:.2f}", _both),
-    Column("Exchange hidden", "hidden", lambda part: percent(part).replace("-", "−"), _both),
-    Column("Exchange, as the framework tells, ms", "exchange_seconds", milliseconds, _why, "ours"),
+    Column("Both, ms", "predicted", milliseconds, NO_BOTH, "ours"),
+    Column("Measured, ms", "seconds", milliseconds, why_or(""), "ours"),
+    Column("Measured ÷ both", "ratio", lambda ratio: f"{ratio:.2f}", NO_BOTH),
+    Column("Exchange hidden", "hidden", lambda part: percent(part).replace("-", "−"), NO_BOTH),
+    Column(
+        "Exchange, as the framework tells, ms", "exchange_seconds", milliseconds, UNTOLD, "ours"
+    ),
 ]
 INDEX: dict[str, Any] = {
     "Network": common.of_network,

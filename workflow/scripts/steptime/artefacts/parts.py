@@ -13,7 +13,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
 from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
-from steptime.render import figures, words
+from steptime.render import figures
 from steptime.render.columns import Row, dash, laid_out
 from steptime.render.tables import Entry
 from steptime.render.words import mark_notes, marked, origin, plural, spread, why
@@ -45,7 +45,7 @@ def read(inputs: Inputs) -> pd.DataFrame:
     return named[[*COLUMNS, "medians"]]
 
 
-def _operation(samples: pd.DataFrame) -> dict[str, Any]:
+def _operation(samples: pd.DataFrame) -> Row:
     row = samples.iloc[0].to_dict()
     timed = samples[(samples["status"] == "ok") & samples["seconds"].notna()]
     repeats = timed.groupby("repeat")["seconds"]
@@ -105,15 +105,9 @@ def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
     if not row or not base or not row["repeats"] or not base["repeats"]:
         return None
     known = intervals.of_ratio(row["medians"], base["medians"])
-    if known is None:
-        value = row["seconds"] / base["seconds"]
-        return value, f"{value:.2f}"
-    value, low, high = known.interval
-    return value, f"{value:.2f} {spread(value, low, high)}"
-
-
-def milliseconds(row: Row) -> str:
-    return words.milliseconds(row["seconds"]) if row["repeats"] else ""
+    alone = row["seconds"] / base["seconds"], None, None
+    value, low, high = known.interval if known else alone
+    return value, f"{value:.2f} {spread(value, low, high)}".strip()
 
 
 def off_by(data: pd.DataFrame) -> str:

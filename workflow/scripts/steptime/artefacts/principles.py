@@ -1,7 +1,5 @@
 """The table of benchmarking principles: what each asks, what is done of it here, and where it is shown."""
 
-from typing import Any
-
 import pandas as pd
 
 from steptime.artefacts.common import describe
@@ -22,17 +20,7 @@ SHOWN = [
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
-    measured = inputs.measured
-    figures = {
-        "networks": _networks(measured.cells),
-        "cells": _cells(measured.cells),
-        "proofs": _proofs(inputs.proofs),
-        "spread": _spread(measured.cells),
-        "cost": _cost(measured.rows),
-        "sizes": _sizes(measured.cells),
-        "samples": _samples(measured.rows),
-    }
-    rows = []
+    figures, rows = _figures(inputs), []
     for entry in inputs.entry["principles"]:
         row = {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
         row["figure"], row["number"] = figures[entry["figure"]]
@@ -42,19 +30,27 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, SHOWN, {"Principle": "principle"})
 
 
-def _networks(cells: pd.DataFrame) -> tuple[str, float]:
-    count = cells["network"].nunique()
-    return f"{plural(count, 'network')} of the papers", count
-
-
-def _cells(cells: pd.DataFrame) -> tuple[str, float]:
+def _figures(inputs: Inputs) -> dict[str, tuple[str, float | None]]:
+    """What was measured for each `figure` that a principle may name, in words, and the number in them."""
+    rows, cells, proofs = inputs.measured.rows, inputs.measured.cells, inputs.proofs
+    networks, machines = cells["network"].nunique(), cells["platform"].nunique()
     shown = int(cells["high"].notna().sum())
-    return f"{shown} of {len(cells)} results have an interval", shown
-
-
-def _proofs(proofs: list[dict[str, Any]]) -> tuple[str, float]:
     passed = sum(proof["status"] == "ok" for proof in proofs)
-    return f"{passed} of {len(proofs)} proofs of equal networks passed", passed
+    once = rows.drop_duplicates([*IDENTITY, "repeat"])
+    minutes = once[["import_seconds", "build_seconds", "wall_seconds"]].sum().sum() / 60
+    cost = f"{plural(len(once), 'run')} took {significant(minutes)} minutes of workers"
+    threads = sorted(cells.loc[cells["device"] == "cpu", "threads"].unique())
+    most, kept = int(cells["devices"].max()), int(rows["seconds"].notna().sum())
+    sizes = f"{', '.join(map(str, threads))} threads; at most {plural(most, 'device')} at a time; "
+    return {
+        "networks": (f"{plural(networks, 'network')} of the papers", networks),
+        "cells": (f"{shown} of {len(cells)} results have an interval", shown),
+        "proofs": (f"{passed} of {len(proofs)} proofs of equal networks passed", passed),
+        "spread": _spread(cells),
+        "cost": (cost, minutes),
+        "sizes": (sizes + plural(machines, "machine"), most),
+        "samples": (f"{kept:,} samples are kept, each as it was read", kept),
+    }
 
 
 def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
@@ -66,24 +62,3 @@ def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
     wider = 100 * sides.max(axis=1) / seconds
     text = f"±{significant(wider.median(), 2)} % is the median interval, ±{significant(wider.max(), 2)} % the widest"
     return text, wider.median()
-
-
-def _cost(rows: pd.DataFrame) -> tuple[str, float]:
-    once = rows.drop_duplicates([*IDENTITY, "repeat"])
-    minutes = once[["import_seconds", "build_seconds", "wall_seconds"]].sum().sum() / 60
-    return f"{plural(len(once), 'run')} took {significant(minutes)} minutes of workers", minutes
-
-
-def _sizes(cells: pd.DataFrame) -> tuple[str, float]:
-    threads = sorted(cells.loc[cells["device"] == "cpu", "threads"].unique())
-    most = int(cells["devices"].max())
-    machines = plural(cells["platform"].nunique(), "machine")
-    return (
-        f"{', '.join(map(str, threads))} threads; at most {plural(most, 'device')} at a time; {machines}",
-        most,
-    )
-
-
-def _samples(rows: pd.DataFrame) -> tuple[str, float]:
-    kept = int(rows["seconds"].notna().sum())
-    return f"{kept:,} samples are kept, each as it was read", kept

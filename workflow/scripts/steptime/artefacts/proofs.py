@@ -89,9 +89,7 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     return data.astype(dict.fromkeys(whole, "Int64"))
 
 
-def _row(
-    proof: dict[str, Any], owners: dict[str, str], catalogue: dict[str, Any]
-) -> dict[str, Any]:
+def _row(proof: Row, owners: dict[str, str], catalogue: dict[str, Any]) -> Row:
     details, cosine = proof["details"], proof["details"].get("worst_cosine")
     known = {name: proof[name] for name in NAMED}
     known |= {name: details.get(name) for name in DETAILS}

@@ -54,9 +54,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(shown, SHOWN, INDEX, common.PLACES)
 
 
-def _row(
-    row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | None
-) -> dict[str, Any]:
+def _row(row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | None) -> Row:
     """The row of a result, divided by the fastest of its place, of which the ratio is given."""
     compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),

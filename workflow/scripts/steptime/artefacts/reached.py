@@ -94,7 +94,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return drawn, drawing
 
 
-def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> dict[str, Any]:
+def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> Row:
     within = epochs[epochs["test_loss"] <= wanted].groupby("key", sort=False)
     by_seed = epochs.groupby("key", sort=False)
     values = {

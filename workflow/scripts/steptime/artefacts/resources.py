@@ -9,8 +9,8 @@ from steptime.artefacts import curves, seeds
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, Trained
 from steptime.render import figures
-from steptime.render.columns import columns
-from steptime.render.words import facts, percent
+from steptime.render.columns import Row, columns
+from steptime.render.words import environment_labels, facts, percent
 
 TABLE = [*CELL, "label", "environment_label", "seeds", "status", "reason"]
 # What the table says, where there is any of it.
@@ -61,7 +61,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, shown, seeds.HERE)
 
 
-def _used(row: dict[str, Any], runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series]:
+def _used(row: Row, runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series]:
     """What each seed of a cell used, by the names of USED."""
     noted = [_rows(run, trained.resources[run["key"]]) for run in runs.to_dict("records")]
     shares = [pd.Series([note["device_share"] for note in notes]).mean() for notes in noted]
@@ -82,7 +82,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for run in trained.runs.to_dict("records")
         for row in _rows(run, trained.resources[run["key"]])
     ]
-    data = seeds.runners(pd.DataFrame(rows, columns=[*COLUMNS, *NAMED]), inputs.frameworks)
+    data = pd.DataFrame(rows, columns=[*COLUMNS, *NAMED])
+    data["runner"] = environment_labels(inputs.frameworks, data)
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
     most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
@@ -108,7 +109,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return data[COLUMNS], drawing
 
 
-def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[Row]:
     """A row for each two notes that follow each other: what was used between them, and held at the second."""
     if len(noted["rows"]) < 2:
         return []

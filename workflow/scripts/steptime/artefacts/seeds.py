@@ -83,8 +83,3 @@ def over_seeds(
 def with_spreads(columns: Sequence[str], names: Iterable[str]) -> list[str]:
     """Columns, and of each name those of `spread`."""
     return [*columns, *(f"{part}{name}" for name in names for part in ("", "least_", "most_"))]
-
-
-def runners(rows: pd.DataFrame, frameworks: Frameworks) -> pd.DataFrame:
-    """Rows with the column `runner`: what `environment_labels` calls who trained."""
-    return rows.assign(runner=environment_labels(frameworks, rows))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 
@@ -10,6 +10,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import without
 from steptime.reading import InputError
+from steptime.render import words
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import percent, processes, ranged, remarks, significant, size, why
 from steptime.statistics import ratios
@@ -25,13 +26,13 @@ COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole
 NONE_ALONE = "no result on one device of this kind was timed"
 NONE_AS_LARGE = "no mini-batch as large as that of all devices together was timed on one device"
 NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"
+WAITS, UNTOLD = "they wait for one another", "the framework does not tell"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS), one for each cell on several devices, and the layout. Raises InputError without any.
 
-    `speedup` is samples a second by those of one device with as many threads, `efficiency` that by the number of
-    devices, `whole` the same against one device with the threads of all. `scaling`: the devices share one mini-batch
+    `whole` is as `speedup`, against one device with the threads of all; `scaling`: the devices share one mini-batch
     (`strong`), or each has one as large (`weak`).
     """
     rows, measured = common.cells_of(inputs), inputs.measured
@@ -108,46 +109,27 @@ def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iter
             yield [factor * each for each in (ratio.interval if ratio else alone)]
 
 
-def _failed(otherwise: Callable[[Row], str] | str) -> Callable[[Row], str]:
-    """Why there is no number: what stopped the cell, or `otherwise` of one that ran."""
-    reason = otherwise if callable(otherwise) else lambda row: otherwise
-    return lambda row: why(row) if row["status"] != "ok" else reason(row)
-
-
 def _factor(heading: str, name: str, low: str, high: str, none: Callable[[Row], str]) -> Column:
     def shown(row: Row) -> str | None:
-        untimed = row["status"] != "ok" or pd.isna(row[name])
-        return None if untimed else ranged(row[name], row[low], row[high])
+        return None if pd.isna(row[name]) else ranged(row[name], row[low], row[high])
 
     def remarks(row: Row) -> list[str]:
         return [NO_INTERVAL] if pd.isna(row[low]) else []
 
-    return Column(heading, shown, str, _failed(none), "ours", remarks)
+    return Column(heading, shown, str, none, "ours", remarks)
 
 
-def _as_large(row: Row) -> str:
-    return NONE_AS_LARGE if row["scaling"] == "weak" else NONE_ALONE
-
-
-def _waits(row: Row) -> str:
-    synchronous = row["exchange"] == "sync"
-    return "they wait for one another" if synchronous else "the framework does not tell"
-
-
-def _timed(name: str) -> Callable[[Row], Any]:
-    return lambda row: row[name] if row["status"] == "ok" else None
-
-
+NO_BASE = words.why_or(NONE_ALONE)
+NO_WHOLE = words.why_or(lambda row: NONE_AS_LARGE if row["scaling"] == "weak" else NONE_ALONE)
+NONE_MISSED = words.why_or(lambda row: WAITS if row["exchange"] == "sync" else UNTOLD)
 WHOLE = "Against one device with the threads of all"
 SHOWN = [
     Column("Scaling", "scaling", kind="words"),
-    Column("Seconds per mini-batch", _timed("seconds"), significant, why, "ours", remarks),
-    _factor("Speed-up", "speedup", "low", "high", lambda row: NONE_ALONE),
-    Column("Efficiency", "efficiency", percent, _failed(NONE_ALONE)),
-    _factor(WHOLE, "whole", "whole_low", "whole_high", _as_large),
-    Column("Exchanged in a step", _timed("bytes_exchanged"), size, _failed("not known")),
-    Column(
-        "Missed updates", _timed("staleness"), lambda count: significant(count, 2), _failed(_waits)
-    ),
+    Column("Seconds per mini-batch", "seconds", significant, why, "ours", remarks),
+    _factor("Speed-up", "speedup", "low", "high", NO_BASE),
+    Column("Efficiency", "efficiency", percent, NO_BASE),
+    _factor(WHOLE, "whole", "whole_low", "whole_high", NO_WHOLE),
+    Column("Exchanged in a step", "bytes_exchanged", size, words.why_or("not known")),
+    Column("Missed updates", "staleness", lambda count: significant(count, 2), NONE_MISSED),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices": common.ranks_of}

@@ -5,13 +5,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common, curves
+from steptime.artefacts import common, curves, seeds
 from steptime.artefacts.inputs import Inputs
-from steptime.machine import interference
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import mark_notes, marked, plural, significant, why
+from steptime.render.words import mark_notes, marked, plural, significant, why, why_or
 
 # The parts of a start, in the order in which they pass, with what they are called.
 PARTS = {
@@ -21,17 +20,9 @@ PARTS = {
 }
 # Of the processes of several devices: from their start until each has built its network.
 READY = "ready_seconds"
-FACTS = ("framework", "framework_version", "status", "reason")
 NOT_NOTED = "measured before this was noted"
 COLUMNS = [*IDENTITY, "framework", "network_label", "framework_label", "status", "reason", "marks"]
 COLUMNS += ["repeats", *PARTS, READY, "total_seconds"]
-
-
-def starts(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for each process of the merged rows: its cell and its PARTS, in seconds, where the worker came so far."""
-    processes = rows.drop_duplicates([*IDENTITY, "repeat"])
-    known = processes.astype(object).where(processes.notna(), None)
-    return pd.DataFrame(_start(row) for row in known.to_dict("records"))
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -60,27 +51,20 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def medians(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell, medians over its repeats."""
-    begun = starts(inputs.measured.rows).groupby(IDENTITY, sort=False, dropna=False)
-    cells = pd.DataFrame([_middle(rows) for _, rows in begun])
+    rows = common.whole(inputs.measured.rows.drop_duplicates([*IDENTITY, "repeat"]))
+    groups = rows.groupby(IDENTITY, sort=False, dropna=False)
+    cells = pd.DataFrame([_middle(own) for _, own in groups])
     return common.labelled(cells, inputs.frameworks, inputs.networks).reindex(columns=COLUMNS)
 
 
-def _start(row: dict[str, Any]) -> dict[str, Any]:
-    marked = row["status"] == "ok" and interference.disturbed(row)
-    return {name: row[name] for name in (*IDENTITY, *FACTS, *PARTS, READY)} | {
-        "marks": "disturbed" if marked else "",
-        "network": row["variant"] or row["network"],
-    }
-
-
-def _middle(rows: pd.DataFrame) -> dict[str, Any]:
+def _middle(rows: pd.DataFrame) -> Row:
     """Repeats of a cell as one row: medians of those that started, or what stopped the first of them."""
     begun = rows[rows["first_step_seconds"].notna()]
     chosen = begun if len(begun) else rows
     row = chosen.iloc[0].to_dict()
     for name in (*PARTS, READY):
         row[name] = pd.to_numeric(chosen[name]).median()
-    row["marks"] = max(chosen["marks"])
+    row["marks"] = seeds.marks_of(chosen[chosen["status"] == "ok"])
     row["repeats"] = len(chosen)
     row["total_seconds"] = sum(row[name] for name in PARTS)
     return row
@@ -90,15 +74,12 @@ def _seconds(value: float) -> str:
     return significant(value, 2 if value < 0.1 else 3)
 
 
-def _not_ready(row: Row) -> str:
-    return NOT_NOTED if row["status"] == "ok" else why(row)
-
-
 SHOWN = [
     Column(("Seconds", words), name, _seconds, why, "ours", marked)
     for name, words in (PARTS | {"total_seconds": "all of it"}).items()
 ]
-ALL_READY = Column(("Seconds", "until all are ready"), READY, _seconds, _not_ready, "ours", marked)
+NOT_READY = why_or(NOT_NOTED)
+ALL_READY = Column(("Seconds", "until all are ready"), READY, _seconds, NOT_READY, "ours", marked)
 
 
 def _index(data: pd.DataFrame) -> dict[str, Any]:

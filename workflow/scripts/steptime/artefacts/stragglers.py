@@ -1,7 +1,5 @@
 """Several ranks of which one is slow: what each still does where they wait for one another, and where they do not."""
 
-from typing import Any
-
 import pandas as pd
 
 from shared.operations import ALONE, SLOW
@@ -53,7 +51,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, SHOWN, INDEX)
 
 
-def _row(cell: pd.DataFrame) -> dict[str, Any]:
+def _row(cell: pd.DataFrame) -> Row:
     result = {name: cell.iloc[0].get(name) for name in COLUMNS}
     last = f"rank {cell['devices'].iloc[0] - 1}"
     seconds = cell.set_index(["part", "role"])["seconds"].to_dict()

@@ -28,7 +28,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     trained, frameworks = inputs.trained, inputs.frameworks
     steps = inputs.every_measured if inputs.has("every_cell") else []
     cells = measured_times([Grid(steps=steps, trained=trained)])
-    both = [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells, frameworks)]
+    both = [_theirs(paper, frameworks), _ours(paper, cells, frameworks)]
     data = pd.concat(both, ignore_index=True)
     networks = [network for network in paper.networks if (data["network"] == network).any()]
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
@@ -58,8 +58,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return data[COLUMNS], drawing
 
 
-def _theirs(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    times = their_times(paper, frameworks, catalogue)
+def _theirs(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
+    times = their_times(paper, frameworks)
     times = times[(times["device"] == "cpu") & times["seconds"].notna() & times["cores"].notna()]
     names = [f"{frameworks.lineage(name).label} there" for name in times["framework"]]
     machines = [paper.catalogue["platforms"][name]["name"] for name in times["platform"]]

@@ -112,7 +112,7 @@ def rates(inputs: Inputs) -> pd.DataFrame:
     return data.join(added)
 
 
-def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+def _counted(row: Row, spec: dict[str, Any]) -> Row:
     """What a step of a cell takes in, and how much of that a second."""
     source = spec["input"]
     steps = source["shape"][0] if source["kind"] in ("tokens", "one_hot") else 1
@@ -127,7 +127,7 @@ def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _to_a_loss(row: dict[str, Any], entry: dict[str, Any], trained: Trained) -> dict[str, Any]:
+def _to_a_loss(row: Row, entry: dict[str, Any], trained: Trained) -> Row:
     """Seconds of training until the loss on test images that the entry asks for: the median of seeds that reach it."""
     until = entry["until"].get(row["network"])
     if until is None:

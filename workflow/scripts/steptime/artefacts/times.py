@@ -9,7 +9,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
-from steptime.render.columns import laid_out
+from steptime.render.columns import Row, laid_out
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry
 from steptime.render.words import (
@@ -61,7 +61,7 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
     return data[[*COLUMNS]], _layout(data, paper, inputs.frameworks)
 
 
-def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
+def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
     frameworks, reference = inputs.frameworks, _reference(inputs)
     caveat_of = caveats(inputs.catalogue, frameworks)
     cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
@@ -126,8 +126,8 @@ def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) 
     return [f"{what}: {', '.join(names)}."] if names else []
 
 
-def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
-    frameworks, rows = inputs.frameworks, list[dict[str, Any]]()
+def _their_rows(inputs: Inputs) -> list[Row]:
+    frameworks, rows = inputs.frameworks, list[Row]()
     caveat_of = caveats(inputs.catalogue, frameworks)
     for row in common.printed_rows(inputs):
         lineage = frameworks[row["framework"]].lineage
@@ -152,7 +152,7 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
     return rows
 
 
-def _peak_share(row: dict[str, Any], inputs: Inputs) -> float | None:
+def _peak_share(row: Row, inputs: Inputs) -> float | None:
     """The share of the processor's peak by its data sheet that a printed time needs for the network as it is stated."""
     platform = inputs.catalogue["platforms"][row["platform"]]
     if "peak_gflops" not in platform or pd.isna(row["seconds"]):
@@ -172,14 +172,13 @@ def _compared(device: str, paper: dict[str, Any]) -> list[str]:
 
 def _reference(inputs: Inputs) -> dict[str, Printed]:
     """By platform, what was printed of those that ours is compared with."""
-    printed, frameworks = inputs.printed, inputs.frameworks
     platforms = [name for kind in COMPARED for name in _compared(kind, inputs.catalogue)]
-    rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
     reference: dict[str, Printed] = {name: {} for name in platforms}
-    for row in rows.to_dict("records"):
-        threads, batch = (int(row[name]) if row[name] else None for name in ("threads", "batch"))
-        place = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
-        reference[row["platform"]][place] = row["number"]
+    for row in common.printed_rows(inputs):
+        if row["platform"] in reference and pd.notna(row["seconds"]):
+            lineage = inputs.frameworks[row["framework"]].lineage
+            place = (row["network"], lineage, row["threads"], row["batch"])
+            reference[row["platform"]][place] = row["seconds"]
     return reference
 
 
@@ -220,7 +219,7 @@ def _best(data: pd.DataFrame) -> pd.Series:
     return shortest | (data["word"] == FASTEST)
 
 
-def _footnote(row: dict[str, Any]) -> str:
+def _footnote(row: Row) -> str:
     """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
     ours, texts = row["source"] == OURS, remarks(row)
     if pd.isna(row["ours"] if ours else row["theirs"]):
@@ -312,7 +311,7 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
     return columns + list(zip(printed["column_group"], printed["column"], strict=True))
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def _entry(row: Row) -> Entry:
     footnotes = tuple(row["footnote"].split(SEPARATOR)) if row["footnote"] else ()
     time = row["ours"] if row["source"] == OURS else row["theirs"]
     if pd.isna(time):

@@ -8,7 +8,8 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import PLACE, PLAIN
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import ERROR_RATE, marked, processes, significant, why
+from steptime.render.words import ERROR_RATE, marked, processes, significant, why, why_or
+from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import of_pairs, to_bases
 from steptime.statistics.words import FASTEST, TIED, words
 
@@ -33,7 +34,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     bases = [tuned.get(_place(row)) for row in rows]
     ratios = to_bases(rows, bases, statistics.ratios)
     compared = [
-        _row(row, base, word_of.get(at)) | _interval(row, base, ratio and ratio.inverse.interval)
+        _row(row, base, word_of.get(at), ratio)
         for at, (row, base, ratio) in enumerate(zip(rows, bases, ratios, strict=True))
     ]
     data = pd.DataFrame(compared, columns=COLUMNS)
@@ -87,24 +88,18 @@ def _place(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in (*PLACE, "environment"))
 
 
-def _row(row: Row, base: Row | None, word: str | None) -> dict[str, Any]:
+def _row(row: Row, base: Row | None, word: str | None, ratio: Ratio | None) -> Row:
     compared = {name: row[name] for name in common.NAMED}
     compared |= {"plain_seconds": row["seconds"], "plain_marks": ", ".join(row["marks"])}
     known = base or {"seconds": None, "marks": [], "word": None}
     compared |= {"seconds": known["seconds"], "marks": ", ".join(known["marks"])}
-    return compared | {"verdict": known["word"], "plain_verdict": word}
-
-
-def _interval(
-    row: Row, base: Row | None, interval: tuple[float, float, float] | None
-) -> dict[str, Any]:
-    numbers: dict[str, Any] = dict.fromkeys(["ratio", "low", "high"])
-    numbers["lacking"] = why(base) if base else "not timed in another mode"
-    if base and pd.notna(row["seconds"]) and pd.notna(base["seconds"]):
-        numbers |= {"ratio": row["seconds"] / base["seconds"]}
-    if interval:
-        numbers["ratio"], numbers["low"], numbers["high"] = interval
-    return numbers
+    compared |= {"verdict": known["word"], "plain_verdict": word}
+    compared |= {"lacking": why(base) if base else "not timed in another mode"}
+    if ratio:
+        compared |= dict(zip(("ratio", "low", "high"), ratio.inverse.interval, strict=True))
+    elif base and pd.notna(row["seconds"]) and pd.notna(base["seconds"]):
+        compared["ratio"] = row["seconds"] / base["seconds"]
+    return compared
 
 
 def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
@@ -118,10 +113,6 @@ def _lacking(row: Row) -> str:
     return str(row["lacking"])
 
 
-def _why(row: Row) -> str:
-    return why(row) if row["status"] != "ok" else _lacking(row)
-
-
 def _plain_marked(row: Row) -> list[str]:
     return marked({"marks": row["plain_marks"]})
 
@@ -130,6 +121,6 @@ BEST, PLAINLY = "is_fastest", "plain_fastest"
 SHOWN = [
     Column("Best known settings, s", "seconds", significant, _lacking, "ours", marked, BEST),
     Column("Plain, s", "plain_seconds", significant, why, "ours", _plain_marked, PLAINLY),
-    Column("Plain / best known", common.ratio_of, str, _why, "ours"),
+    Column("Plain / best known", common.ratio_of, str, why_or(_lacking), "ours"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

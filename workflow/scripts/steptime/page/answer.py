@@ -89,15 +89,6 @@ def fastest(rows: pd.DataFrame) -> str:
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
-def tuning(rows: pd.DataFrame | None) -> str:
-    """Says whether the winner would be another without the settings, from the rows of `artefacts.tuning`."""
-    if rows is None:
-        return ""
-    from steptime.artefacts.tuning import winners
-
-    return winners(rows)
-
-
 def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:
     """Says what differs from the papers, in up to four sentences. `cells` are rows of `page.cells.gather`."""
     sentences = []

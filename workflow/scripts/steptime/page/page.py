@@ -1,8 +1,4 @@
-"""The report: one page with all tables, figures and results of a run, which needs no network to make or to open.
-
-    workflow/scripts/launch page.page --job '{"grid": "quick", ...}' \
-        --merged results/merged/*.parquet --output results/report/index.html
-"""
+"""The report: one page with all tables, figures and results of a run, which needs no network to make or to open."""
 
 import argparse
 import base64
@@ -17,6 +13,7 @@ from markupsafe import Markup
 
 from steptime import project
 from steptime.artefacts.findings import WEIGHTS
+from steptime.artefacts.tuning import winners
 from steptime.merge.measured import Measured, read_measured
 from steptime.page import answer, cells, embed, explorer, samples
 from steptime.page.explorer import Column
@@ -85,12 +82,13 @@ def build(
     for entry in artefacts:
         if entry["empty"] is None:
             entry["empty"] = catalogued["states"].get(entry["name"]) == PRINTED
+    commits = [each for part in measured for each in part.rows["workflow_commit"].dropna().unique()]
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
         answer={
             "matrices": answer.matrices(tables.get("ratios")),
-            "tuning": answer.tuning(tables.get("tuning")),
+            "tuning": winners(tables["tuning"]) if "tuning" in tables else "",
             "changes": answer.changes(rows, tables.get("agreement")),
             "findings": answer.decided(claims),
         },
@@ -109,7 +107,7 @@ def build(
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
         dates=_span(measured),
-        commits=_values(measured, "workflow_commit"),
+        commits=list(dict.fromkeys(commits)),
         merged=[embed.link(part.source, output.parent) for part in measured],
         library=base64.b64encode(gzip.compress(_library().read_bytes(), mtime=0)).decode(),
         script=Markup((embed.HERE / "page.js").read_text(encoding="utf-8")),
@@ -229,11 +227,6 @@ def _declared(settings: dict[str, dict[str, str]]) -> str:
     if len(places) < 2:
         return "".join(places) or "not told"
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in places.items())
-
-
-def _values(measured: list[Measured], column: str) -> list[str]:
-    values = (value for part in measured for value in part.rows[column].dropna().unique())
-    return list(dict.fromkeys(values))
 
 
 def _span(measured: list[Measured]) -> str:

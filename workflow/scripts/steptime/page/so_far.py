@@ -1,9 +1,6 @@
 """What the cells say that are there while others are measured: a page that opens with the answer, as the report does.
 
 In the terminal it prints the answer so far where a stage of the grid has ended.
-
-    workflow/scripts/launch page.so_far            (the page alone)
-    workflow/scripts/launch page.so_far "trial 1"
 """
 
 import json

@@ -1,8 +1,4 @@
-"""The last words of a run: its answer, what was disturbed, where the report is, how long it took.
-
-    workflow/scripts/launch page.summary --succeeded --table='{"artefact": "steptime_times", ...}' \
-    --cells results/merged/steptime_times.parquet -- results/tables/steptime_times.html ...
-"""
+"""The last words of a run: its answer, what was disturbed, where the report is, how long it took."""
 
 import argparse
 import json

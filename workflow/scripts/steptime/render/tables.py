@@ -7,8 +7,9 @@ one level or several.
 import json
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -180,17 +181,6 @@ def _levels(key: Any) -> tuple[str, ...]:
     return tuple(map(str, key)) if isinstance(key, tuple) else (str(key),)
 
 
-def letters_of(texts: Iterable[str]) -> dict[str, str]:
-    """{footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
-    alphabet = string.ascii_lowercase
-    letters: dict[str, str] = {}
-    for text in texts:
-        if text not in letters:
-            high, low = divmod(len(letters), len(alphabet))
-            letters[text] = (alphabet[high - 1] if high else "") + alphabet[low]
-    return letters
-
-
 def in_markdown(text: str) -> str:
     """A text as Markdown shows it as it is: no end of a cell, no HTML and no link."""
     return LINK.sub(r"\]", text.translate(MARKDOWN))
@@ -327,9 +317,12 @@ def _escaped(text: str) -> str:
 
 
 def _letters(layout: pd.DataFrame) -> dict[str, str]:
-    return letters_of(
-        note for row in layout.itertuples(index=False) for entry in row for note in entry.footnotes
-    )
+    """{footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
+    entries = (entry for row in layout.itertuples(index=False) for entry in row)
+    notes = dict.fromkeys(note for entry in entries for note in entry.footnotes)
+    alphabet = string.ascii_lowercase
+    letters = [*alphabet, *map("".join, product(alphabet, repeat=2))]
+    return dict(zip(notes, letters, strict=False))
 
 
 def _sparse(index: pd.Index) -> pd.DataFrame:

@@ -2,17 +2,18 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from shared.precisions import USUAL
+from shared import precisions
 from steptime.merge.measured import Measured, was_told
 from steptime.merge.summary import shortened
 from steptime.plain import plural
 from steptime.plan import interim
 from steptime.plan.cell import PLAIN
+from steptime.render.columns import Row
 from steptime.render.frameworks import Frameworks
 
 STATUS_WORDS = {
@@ -134,6 +135,12 @@ def why(row: Mapping[str, Any]) -> str:
     return status_reason(row["status"], row["reason"])
 
 
+def why_or(otherwise: str | Callable[[Row], str]) -> Callable[[Row], str]:
+    """Makes what says why a row has no number: what stopped it, or `otherwise` of a row that ran."""
+    reason = otherwise if callable(otherwise) else lambda row: otherwise
+    return lambda row: why(row) if row["status"] != "ok" else reason(row)
+
+
 def marked(row: Mapping[str, Any]) -> list[str]:
     """What each of a row's marks means."""
     return [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
@@ -145,27 +152,22 @@ def remarks(row: Mapping[str, Any]) -> list[str]:
     return [*marked(row), *(text.rstrip(".") for text in texts)]
 
 
-def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
-    """Label and version, and where there are several the mode: 'PyTorch 2.13.0, eager'."""
-    version = cell["framework_version"]
-    if not isinstance(version, str):
-        version = re.sub(r"-cuda\d*$", "", cell["environment"].partition("-")[2])
-    version = version.removesuffix("+cpu")
-    label = f"{frameworks[cell['framework']].label} {version}".strip()
-    label += f", {cell['mode']}" if modes and cell["mode"] else ""
-    precision = cell.get("precision", USUAL)
-    return label if precision == USUAL else f"{label}, {precision}"
-
-
 def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
-    """What `environment_label` says of each row; of two alike the second has its name: 'JAX 0.12 (jax-0.12-cuda12)'."""
+    """Names each row by label and version, and where there are several by its mode: 'PyTorch 2.13.0, eager'.
+
+    Of two alike the second has the name of its environment: 'JAX 0.12 (jax-0.12-cuda12)'.
+    """
     tuned = rows[rows["mode"] != PLAIN]
-    modes = tuned.groupby("framework")["mode"].nunique().gt(1).to_dict()
+    several = tuned.groupby("framework")["mode"].nunique().gt(1).to_dict()
     seen: dict[tuple[str, str], list[str]] = {}
     plain = []
     for row in rows.to_dict("records"):
-        several = row["mode"] == PLAIN or modes[row["framework"]]
-        label = environment_label(frameworks, row, several)
+        version, mode = row["framework_version"], row["mode"]
+        if not isinstance(version, str):
+            version = re.sub(r"-cuda\d*$", "", row["environment"].partition("-")[2])
+        label = f"{frameworks[row['framework']].label} {version.removesuffix('+cpu')}".strip()
+        label += f", {mode}" if mode and (mode == PLAIN or several[row["framework"]]) else ""
+        label += precisions.marked(row.get("precision", precisions.USUAL), ", ")
         plain.append((label, row.get("device", ""), row["environment"]))
     for *place, environment in sorted(set(plain), key=lambda each: version_order(each[2])):
         seen.setdefault((place[0], place[1]), []).append(environment)
