@@ -118,7 +118,7 @@ def test_every_program_that_is_named_takes_the_options_it_is_named_with(monkeypa
             wrong += [f"{name} has no {option}" for option in given - known]
             if given:
                 wrong += [f"{name} lacks {option} in{words}" for option in needed - given]
-    assert len(commands()) > 25
+    assert len(commands()) > 20
     assert wrong == []
 
 
