@@ -44,6 +44,10 @@ SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
 SCARCE = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.002", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
 
 
+# Its title and its function.
+Check = tuple[str, Callable[[], str]]
+
+
 class Failure(Exception):
     """What a check found wrong, in words."""
 
@@ -65,7 +69,7 @@ def main() -> None:
     print("Nothing failed.")
 
 
-def run_all(todo: Iterator[tuple[str, Callable[[], str]]]) -> int:
+def run_all(todo: Iterator[Check]) -> int:
     """Runs checks one after another, prints a line of each, and returns how many failed."""
     began, failed = time.monotonic(), 0
     for title, check in todo:
@@ -84,10 +88,8 @@ def run_all(todo: Iterator[tuple[str, Callable[[], str]]]) -> int:
     return failed
 
 
-def checks(
-    names: list[str], known: dict[str, dict[str, Any]], folder: Path
-) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Title and function of each check; those of an environment only where it stands in the end."""
+def checks(names: list[str], known: dict[str, dict[str, Any]], folder: Path) -> Iterator[Check]:
+    """All checks; those of an environment only where it stands in the end."""
     yield "what NVML tells of the GPUs", nvml_answers
     yield "the GPU that a cell gets", gpu_of_a_cell
     standing: list[str] = []
@@ -166,10 +168,9 @@ def specification(name: str, narrow: bool) -> dict[str, Any]:
 
 def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
     """The narrow network is the specified one on this GPU."""
-    verdict, details = network.prove(
-        network.job_of(name, entry), specification(wanted, True), "", folder / "proof.log"
-    )
-    _refuse(**verdict, log=folder / "proof.log")
+    job, log = network.job_of(name, entry), folder / "proof.log"
+    verdict, details = network.prove(job, specification(wanted, True), "", log)
+    _refuse(**verdict, log=log)
     seen = {key: details[key] for key in ("loss_error", "worst_update", "later_loss_error")}
     return ", ".join(f"{key} {value:.2g}" for key, value in seen.items())
 

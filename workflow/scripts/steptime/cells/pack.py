@@ -234,15 +234,12 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
                 f"its folder in {source}/{FOLDER} and add that name to the platforms, or write "
                 f"`equal_machines: true` into its entry if the difference does not matter."
             )
-    new = [path for path in shards if not (results / path.relative_to(source)).exists()]
-    clashing = [
-        path.relative_to(source)
-        for path in set(shards) - set(new)
-        if not filecmp.cmp(path, results / path.relative_to(source), shallow=False)
-    ]
-    if clashing:
+    own = {path: results / path.relative_to(source) for path in shards}
+    known = [path for path in shards if own[path].exists()]
+    differ = [path for path in known if not filecmp.cmp(path, own[path], shallow=False)]
+    if clashing := [path.relative_to(source) for path in differ]:
         raise PackError(
-            f"{len(clashing)} cells were measured both there and here, such as {footers.few(sorted(clashing))}: remove "
+            f"{len(clashing)} cells were measured both there and here, such as {footers.few(clashing)}: remove "
             "the ones that are not to stay, or give that machine a name of its own (rename its folder in "
             f"{source}/{FOLDER}, and add the name to the platforms)."
         )
@@ -254,7 +251,7 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
         if not target.exists() and not failed:
             sources.setdefault(target, path)
     _copy(sources)
-    return len(new)
+    return len(shards) - len(known)
 
 
 def _copy(sources: dict[Path, Path]) -> None:

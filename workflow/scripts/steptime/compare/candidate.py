@@ -127,11 +127,9 @@ class Folder:
         variables = {"STEPTIME_ENVIRONMENTS": str(self.root / ".environments")}
         cache = {"UV_CACHE_DIR": str(project.ROOT / ".cache/uv")} | os.environ
         command = [str(Path(sys.executable).with_name("snakemake")), "--cores", "all"]
-        return subprocess.run(
-            [*command, "--config", "grid=watch", "--", *targets],
-            cwd=self.root,
-            env=cache | variables | self.variables,
-        ).returncode
+        command += ["--config", "grid=watch", "--", *targets]
+        given = cache | variables | self.variables
+        return subprocess.run(command, cwd=self.root, env=given).returncode
 
     def _alike(self, base: str) -> list[str]:
         """The base, and the other environments of its framework that a release may be made like; none of a GPU's."""
@@ -159,21 +157,17 @@ class Folder:
         """
         listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
         names = [requirement.partition("==")[0] for requirement in listed]
+        releases = [requirement.partition("==")[2] for requirement in listed]
         places = [at for at, name in enumerate(names) if _plain(name) == package]
         if not places:
             raise CompareError(
                 f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
             )
-        of_release = [
-            at
-            for at, requirement in enumerate(listed)
-            if requirement.partition("==")[2] == listed[places[0]].partition("==")[2]
-            and _plain(names[at]).startswith(framework)
-        ]
-        for at in of_release:
-            # As jaxlib of jax: the same release, or the last one before it.
-            listed[at] = f"{names[at]}=={version}"
-            names[at] += f"=={version}" if at in places else f"<={version}"
+        for at, name in enumerate(names):
+            if _plain(name).startswith(framework) and releases[at] == releases[places[0]]:
+                # As jaxlib of jax: the same release, or the last one before it.
+                listed[at] = f"{name}=={version}"
+                names[at] += f"=={version}" if at in places else f"<={version}"
         with tempfile.TemporaryDirectory() as folder:
             wanted, known = Path(folder, "wanted.in"), Path(folder, "known.txt")
             wanted.write_text("\n".join(names))
@@ -182,11 +176,9 @@ class Folder:
             command = [installer.find_uv(), "pip", "compile", str(wanted), "--output-file"]
             command += [str(known), "--python", _python(python), "--python-version", python]
             command += ["--only-binary", package, "--no-strip-extras", "--no-python-downloads"]
-            done = subprocess.run(
-                [*command, "--no-header", "--no-annotate", "--quiet"],
-                env=installer.environment_variables() | self.variables,
-                stderr=subprocess.DEVNULL,
-            )
+            command += ["--no-header", "--no-annotate", "--quiet"]
+            given = installer.environment_variables() | self.variables
+            done = subprocess.run(command, env=given, stderr=subprocess.DEVNULL)
             if done.returncode == 0:
                 listed[:] = known.read_text().splitlines()
 

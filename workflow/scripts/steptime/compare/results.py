@@ -176,18 +176,15 @@ def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> li
         spreads = one.results.statistics.ratios if is_of_run else ratios.spreads_of(cells, of)
         of_cells = ratios.of_pairs(cells, spreads, of)
         return [of_cells.get((label, at)) for at, label in pairs]
-    of_sides = [
-        each.statistics.times if is_of_run else spreads_of_times(each.cells, of)
-        for each in (one.results, other.results)
+    means = []
+    for side, labels in zip((one, other), zip(*pairs, strict=True), strict=True):
+        cells, known = side.results.cells, side.results.statistics.times
+        spreads = known if is_of_run else spreads_of_times(cells, of)
+        means.append([ratios.mean_of_result(cells.loc[at], spreads, of) for at in labels])
+    return [
+        intervals.difference(new, base) if base and new else None
+        for base, new in zip(*means, strict=True)
     ]
-    differences: list[Ratio | None] = []
-    for labels in pairs:
-        base, new = (
-            ratios.mean_of_result(side.results.cells.loc[at], of_side, of)
-            for side, at, of_side in zip((one, other), labels, of_sides, strict=True)
-        )
-        differences.append(intervals.difference(new, base) if base and new else None)
-    return differences
 
 
 if __name__ == "__main__":

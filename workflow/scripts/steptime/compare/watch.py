@@ -88,7 +88,9 @@ class Watch:
             self._run(pairs)
             self._decide(pairs)
             print(f"After {pairs} pairs: {self._so_far()}", flush=True)
-            if self._next_ends(time.monotonic() - began, pairs) > self.end:
+            now, following = time.monotonic(), [each for each in interim.CHANCES if each > pairs]
+            # As long for each pair as these have taken, of what is still open.
+            if following and now + (now - began) * (following[0] - pairs) / pairs > self.end:
                 return
 
     def _run(self, pairs: int) -> None:
@@ -97,27 +99,23 @@ class Watch:
             raise CompareError(f"The workflow in {self.folder.root} did not end well: see above.")
         self.pairs = pairs
 
-    def _grid(self, pairs: int) -> dict[str, Any]:
-        return {
+    def _open(self, pairs: int) -> list[Cell]:
+        """The cells of the first so many trials of what is undecided."""
+        grid = {
             "environments": [self.base, self.candidate],
             "platforms": [PLATFORM],
             "networks": self.options.networks,
-            "threads": {"table": self.options.threads, "figure": self.options.threads},
+            "threads": dict.fromkeys(("table", "figure"), self.options.threads),
             "repeats": pairs,
             "sampling": SAMPLING,
             "limits": {"seconds": 900},
         }
-
-    def _open(self, pairs: int) -> list[Cell]:
-        """The cells of the first so many trials of what is undecided."""
-        planned = self.folder.planned(self._grid(pairs))
-        return [cell for cell in planned if _place(cell) not in self.verdicts]
+        return [cell for cell in self.folder.planned(grid) if _place(cell) not in self.verdicts]
 
     def _sides(self) -> tuple[Side, Side]:
         measured = read(self.folder.root / "results", str(self.folder.root))
-        return tuple(  # type: ignore[return-value]
-            Side(name, measured, {"environment": name}) for name in (self.base, self.candidate)
-        )
+        one, other = ({"environment": name} for name in (self.base, self.candidate))
+        return Side(self.base, measured, one), Side(self.candidate, measured, other)
 
     def _decide_lost(self) -> None:
         """Decides that a cell is lost that has no time on a side."""
@@ -161,11 +159,6 @@ class Watch:
             for (network, _, threads), verdict in self.verdicts.items()
         ]
         return "; ".join(said) or "nothing is decided"
-
-    def _next_ends(self, took: float, pairs: int) -> float:
-        """When the analysis after this one would end, by what this one took for the pairs that are still open."""
-        following = next((count for count in interim.CHANCES if count > pairs), pairs)
-        return time.monotonic() + took * (following - pairs) / pairs
 
     def table(self) -> pd.DataFrame:
         """The rows of `results.table`, with the verdicts so far."""

@@ -192,15 +192,10 @@ def _lacking(entry: dict[str, Any], there: set[str]) -> str:
 
 def _install(package: str, folder: Path) -> None:
     """Puts a package into a folder, without what it needs: only a data file of it is read."""
-    command = ["pip", "install", "--no-deps", "--python", sys.executable]
+    command = [installer.find_uv(), "pip", "install", "--no-deps", "--python", sys.executable]
     command += ["--target", str(folder), package]
-    done = subprocess.run(
-        [installer.find_uv(), *command],
-        env=installer.environment_variables(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    given = installer.environment_variables()
+    done = subprocess.run(command, env=given, input="", capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stdout + done.stderr)
         failure = f"The package {package} could not be fetched"

@@ -18,6 +18,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any, TextIO
 
 from steptime import machine, project, run
@@ -127,24 +128,15 @@ class Builder:
             refused = f"an executable stack ({', '.join(path.name for path in stacks)})"
             say(f"{environment}: glibc 2.41 and newer refuse what asks for {refused}: {done}")
 
-    def run(
-        self, *command: str | Path, cwd: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str | Path, cwd: Path | None = None) -> CompletedProcess[str]:
         """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""
         self.log.write(f"$ {' '.join(map(str, command))}\n")
         self.log.flush()
         try:
-            done = subprocess.run(
-                command,
-                cwd=cwd,
-                env=self.variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
+            where: dict[str, Any] = {"cwd": cwd, "env": self.variables}
+            done = subprocess.run(command, input="", capture_output=True, errors="replace", **where)
         except FileNotFoundError:
-            done = subprocess.CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
+            done = CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
         self.printed = done.stdout + done.stderr
         self.log.write(self.printed)
         self.log.flush()
@@ -239,16 +231,15 @@ class Builder:
             return False
         return not {"UV_TORCH_BACKEND", "UV_NO_INDEX"} & self.variables.keys()
 
-    def _check(
-        self, done: subprocess.CompletedProcess[str], failure: str, advice: str = ""
-    ) -> None:
-        if done.returncode != 0:
-            printed = done.stderr or done.stdout
-            # Nothing that the framework is to blame for, so no result.
-            if any(text in printed for text in NO_SPACE):
-                full = "the disk is full: free some space and run again"
-                raise OSError(errno.ENOSPC, full, str(self.prefix))
-            raise InstallError(reason(printed, failure) + advice)
+    def _check(self, done: CompletedProcess[str], failure: str, advice: str = "") -> None:
+        if done.returncode == 0:
+            return
+        printed = done.stderr or done.stdout
+        # Nothing that the framework is to blame for, so no result.
+        if any(text in printed for text in NO_SPACE):
+            full = "the disk is full: free some space and run again"
+            raise OSError(errno.ENOSPC, full, str(self.prefix))
+        raise InstallError(reason(printed, failure) + advice)
 
 
 def is_passing(output: str) -> bool:

@@ -32,15 +32,11 @@ def prefix_of(environment: str) -> Path:
 def stands_as(manifest: Mapping[str, Any]) -> bool:
     """Whether an environment stands on this machine as its manifest says: from these pins, with these packages."""
     prefix = project.environment(manifest["environment"])
-    try:
-        made_of = (prefix / STAMP).read_text()
-    except OSError:
+    stamp = prefix / STAMP
+    if not (stamp.is_file() and (prefix / "bin/python").exists()):
         return False
-    return (
-        made_of == manifest["digest"]
-        and (prefix / "bin/python").exists()
-        and not strangers(prefix, manifest["packages"])
-    )
+    is_of_pins = stamp.read_text() == manifest["digest"]
+    return is_of_pins and not strangers(prefix, manifest["packages"])
 
 
 def installed(prefix: Path) -> dict[str, str]:

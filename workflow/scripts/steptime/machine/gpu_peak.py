@@ -98,13 +98,10 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
     with alone(), tempfile.TemporaryDirectory() as scratch:
         places = [*dict.fromkeys(str(each.parent) for each in libraries.values())]
         places += filter(None, [gpu.driver_links(Path(scratch) / "driver")])
-        told = {
-            "LD_LIBRARY_PATH": ":".join(places),
-            "STEPTIME_ENVIRONMENTS": str(project.environment("any").absolute().parent),
-        }
-        done = subprocess.run(
-            command, env=isolated(shown | told, "gpu", str(SCRIPTS)), capture_output=True, text=True
-        )
+        folder = project.environment("any").absolute().parent
+        told = {"LD_LIBRARY_PATH": ":".join(places), "STEPTIME_ENVIRONMENTS": str(folder)}
+        clean = isolated(shown | told, "gpu", str(SCRIPTS))
+        done = subprocess.run(command, env=clean, capture_output=True, text=True)
     try:
         return json.loads(done.stdout)
     except ValueError:

@@ -84,13 +84,8 @@ def measure(threads: int) -> dict[str, Any]:
 def measure_once(threads: int) -> dict[str, Any]:
     """What `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
     command = [sys.executable, "-m", "steptime.machine.peak", "--threads", str(threads)]
-    done = subprocess.run(
-        command,
-        env=isolated(ONE_THREAD, "cpu", str(SCRIPTS)),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
+    clean = isolated(ONE_THREAD, "cpu", str(SCRIPTS))
+    done = subprocess.run(command, env=clean, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(
             f"The peak of {threads} threads could not be measured: exit code {done.returncode}."

@@ -36,11 +36,8 @@ def refusal(platform: str) -> str | None:
         lacks = lacks or at_work([each["uuid"] for each in machine.gpus()])
     elif not lacks and needs.get("device") == "gpu":
         lacks = at_work([each["uuid"] for each in fitting_gpus(needs)[: needs.get("devices", 1)]])
-    if not lacks:
-        return None
-    return (
-        f"This machine ({name()}) is not the platform '{platform}': {lacks}. Nothing was measured."
-    )
+    here = f"This machine ({name()})"
+    return lacks and f"{here} is not the platform '{platform}': {lacks}. Nothing was measured."
 
 
 def lacking(needs: dict[str, Any]) -> str | None:

@@ -123,11 +123,8 @@ def measured(keys: Iterable[str]) -> list[str]:
     """Those cells, given by their keys, that have a row which this run does not measure anew."""
     waiting, began = set(run.facts().get("waiting", [])), began_at()
     paths = {key: Path(shard_path(key)) for key in keys}
-    return [
-        key
-        for key, path in paths.items()
-        if path.exists() and (key not in waiting or path.stat().st_mtime >= began)
-    ]
+    there = {key: path.stat().st_mtime for key, path in paths.items() if path.exists()}
+    return [key for key, written in there.items() if key not in waiting or written >= began]
 
 
 def goes_on() -> bool:

@@ -157,9 +157,7 @@ class Launch:
     # Below which folder all ranks see what lies there, for a cell with such a log; None for that of temporary files.
     folder: Callable[[Path], Path | None]
     # As `started`.
-    started: Callable[
-        [Path, dict[str, Any], list[int], dict[str, str], Path], AbstractContextManager[list[Rank]]
-    ]
+    started: Callable[..., AbstractContextManager[list[Rank]]]
 
 
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:

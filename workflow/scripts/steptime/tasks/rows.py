@@ -67,21 +67,16 @@ def says_count(outcome: "Outcome") -> str:
     return f"{len(timed)} of {len(outcome.parts)} operations timed, each proven right before"
 
 
-def _samples(outcome: "Outcome") -> list[Row]:
-    return [
-        {"sample": number, "steps": steps, "seconds": seconds}
-        for number, (steps, seconds) in enumerate(outcome.samples, 1)
-    ]
+def _numbered(samples: list[tuple[int, float]]) -> list[Row]:
+    rows = enumerate(samples, 1)
+    return [{"sample": at, "steps": steps, "seconds": seconds} for at, (steps, seconds) in rows]
 
 
 def _operations(outcome: "Outcome") -> list[Row]:
     rows = []
     for part in outcome.parts:
         named = {name: value for name, value in part.items() if name not in ("event", "samples")}
-        rows += [
-            named | {"sample": number, "steps": steps, "seconds": seconds}
-            for number, (steps, seconds) in enumerate(part["samples"], 1)
-        ] or [named]
+        rows += [named | each for each in _numbered(part["samples"])] or [named]
     return rows
 
 
@@ -94,10 +89,8 @@ def _show_samples(root: "Tree", row: Row, samples: list[Row]) -> None:
     what = "its 95 % interval is" if len(seconds) >= ENOUGH else few
     text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
     branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
-    branch.add(
-        f"{len(samples)} samples of {samples[0]['steps']} steps: "
-        + " ".join(f"{value:.6g}" for value in seconds)
-    )
+    values = " ".join(f"{value:.6g}" for value in seconds)
+    branch.add(f"{len(samples)} samples of {samples[0]['steps']} steps: {values}")
 
 
 def _show_epochs(root: "Tree", row: Row, epochs: list[Row]) -> None:
@@ -129,7 +122,11 @@ def _show_operations(root: "Tree", row: Row, rows: list[Row]) -> None:
         root.add(f"{', '.join(name)}: {speed or first['lacking']}{off}")
 
 
-STEPS = Rows({"sample": "int32", "steps": "int32", "seconds": "float64"}, _samples, _show_samples)
+STEPS = Rows(
+    {"sample": "int32", "steps": "int32", "seconds": "float64"},
+    lambda outcome: _numbered(outcome.samples),
+    _show_samples,
+)
 NUMBERS = ["seconds", "feed_seconds", "cpu_seconds"]
 NUMBERS += ["loss", "test_loss", "accuracy", "test_seconds"]
 EPOCHS = Rows(
