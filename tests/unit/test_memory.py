@@ -62,7 +62,8 @@ def powercap(folder, microjoules):
 
 def test_the_energy_of_a_timed_cell_is_that_of_its_samples_without_notes(tmp_path):
     powercap(tmp_path, 10**6)
-    watch = resources.Watch(notes=False, counter=energy.Counter(tmp_path))
+    watch = resources.Watch(notes=False)
+    watch.counter = energy.Counter(tmp_path)
     watch.begin()
     watch.look(1)
     powercap(tmp_path, 4 * 10**6)
@@ -73,7 +74,8 @@ def test_the_energy_of_a_timed_cell_is_that_of_its_samples_without_notes(tmp_pat
 
 
 def test_a_machine_without_counters_has_no_energy_and_says_why(tmp_path):
-    watch = resources.Watch(notes=False, counter=energy.Counter(tmp_path))
+    watch = resources.Watch(notes=False)
+    watch.counter = energy.Counter(tmp_path)
     watch.begin()
     watch.end()
     assert watch.host_joules() is None and "no counters" in watch.counter.state

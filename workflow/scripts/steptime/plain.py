@@ -2,12 +2,14 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 # Sequences of a terminal: CSI (colours), OSC (titles, links) up to BEL or ESC \, and the short ones (ECMA-48).
 SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 SPACES = {"Cc", "Zl", "Zp"}
+MOST_NAMED = 3
 
 
 def plain(text: str) -> str:
@@ -43,6 +45,12 @@ def file_name(*things: str) -> str:
     """The name of a file about these things, as a user names them; a path goes by its last part."""
     names = (Path(thing).name if "/" in thing else thing for thing in things)
     return "_".join(re.sub(r"[^\w.-]+", "-", name).strip("-") for name in names)
+
+
+def few(names: Iterable[Any], between: str = ", ") -> str:
+    """The first of these names, and "..." where there are more."""
+    texts = list(map(str, names))
+    return between.join([*texts[:MOST_NAMED], "..."] if len(texts) > MOST_NAMED else texts)
 
 
 def plural(number: int, word: str) -> str:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from steptime.plain import few
 from steptime.plan import digests
 from steptime.plan.cell import axes_of, shard_path
 
@@ -28,7 +29,6 @@ COMPARED = {
     "environment_digest": "pins",
     "sampling_digest": "sampling",
 }
-MOST_NAMED = 3
 NEVER = math.inf
 
 Facts = Mapping[str, Any]
@@ -112,12 +112,6 @@ def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
         f"{len(others)} shards were measured with another {words} than this configuration asks for{of}, "
         f"such as {named}: " + advice.format(files=files)
     )
-
-
-def few(names: Iterable[Any], between: str = ", ") -> str:
-    """The first of these names, and "..." where there are more."""
-    texts = list(map(str, names))
-    return between.join([*texts[:MOST_NAMED], "..."] if len(texts) > MOST_NAMED else texts)
 
 
 def _pattern(key: str) -> str:

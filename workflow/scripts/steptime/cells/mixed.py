@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from steptime import machine
-from steptime.cells.footers import few
 from steptime.machine import placement
+from steptime.plain import few
 from steptime.plan.cell import key_of, shard_path
 from steptime.reading import InputError
 

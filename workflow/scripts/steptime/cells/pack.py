@@ -27,6 +27,7 @@ from steptime.cells import footers, shard, trusted
 from steptime.cells.expected import Expected
 from steptime.cells.mixed import refuse_several
 from steptime.machine import placement
+from steptime.plain import few
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
 from steptime.reading import InputError
@@ -188,7 +189,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     if unproven:
         raise PackError(
             f"{len(unproven)} shards have no proof beside them that their network is the specified one, such as "
-            f"{footers.few(unproven)}: fetch the folder results/proofs of the machine that measured them too, or leave "
+            f"{few(unproven)}: fetch the folder results/proofs of the machine that measured them too, or leave "
             "them out."
         )
     refuse_several(machines)
@@ -239,7 +240,7 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
     differ = [path for path in known if not filecmp.cmp(path, own[path], shallow=False)]
     if clashing := [path.relative_to(source) for path in differ]:
         raise PackError(
-            f"{len(clashing)} cells were measured both there and here, such as {footers.few(clashing)}: remove "
+            f"{len(clashing)} cells were measured both there and here, such as {few(clashing)}: remove "
             "the ones that are not to stay, or give that machine a name of its own (rename its folder in "
             f"{source}/{FOLDER}, and add the name to the platforms)."
         )

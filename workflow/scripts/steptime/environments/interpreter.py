@@ -10,12 +10,12 @@ from typing import Any
 
 from steptime import project
 from steptime.environments.pins import normalise
+from steptime.plain import few
 
 # Holds the digest of what an environment was made of; the last that is written of it.
 STAMP = ".steptime-digest"
 # There where a machine without a network has brought the packages, which lie elsewhere.
 SUPPLIED = ".steptime-supplied"
-MOST_NAMED = 3
 # A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is believed.
 QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
@@ -54,11 +54,8 @@ def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
         return ""
     there = installed(prefix)
     names = sorted(name for name in {*there, *packages} if there.get(name) != packages.get(name))
-    parts = [
-        f"{name} {there.get(name, 'none')} instead of {packages.get(name, 'none')}"
-        for name in names[:MOST_NAMED]
-    ]
-    return ", ".join(parts) + (", ..." if len(names) > MOST_NAMED else "")
+    sides = {name: (there.get(name, "none"), packages.get(name, "none")) for name in names}
+    return few(f"{name} {own} instead of {other}" for name, (own, other) in sides.items())
 
 
 def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:

@@ -7,9 +7,8 @@ The products are cuBLAS's: of float32 as it is, of float32 rounded to TF32, and 
 goes fastest, on random numbers (zeros cost less power, and go faster). The bytes are those of copies within the GPU's
 memory, counted as read and as written, as STREAM does. Transfers are counted once, from and to memory of the host that
 is pinned, and that is not; and from the first GPU to each other one that the platform has. All are timed by the GPU's
-own events. The libraries are those of one of the environments; no framework is imported.
-
-Where it cannot be measured, the file says why (`reason`) in place of numbers.
+own events. The libraries are those of one of the environments; no framework is imported. Where it cannot be measured,
+the file says why (`reason`) in place of numbers.
 """
 
 import argparse

@@ -20,14 +20,8 @@ class Watch:
     kernel's tick of 10 ms, and `host_joules` is that of the whole machine. What cannot be read is None.
     """
 
-    def __init__(
-        self,
-        devices: gpu.Watch | None = None,
-        notes: bool = True,
-        counter: energy.Counter | None = None,
-    ) -> None:
-        self.devices, self.notes = devices, notes
-        self.counter = counter or energy.Counter()
+    def __init__(self, devices: gpu.Watch | None = None, notes: bool = True) -> None:
+        self.devices, self.notes, self.counter = devices, notes, energy.Counter()
         self.made = time.monotonic()
         self.due = self.made
         self.own_seconds = 0.0
