@@ -54,9 +54,8 @@ def test_another_schema_version_is_told(tmp_path):
     shard.write(path, FACTS, [], {})
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps({"schema": 0})}), path)
-    with pytest.raises(
-        shard.ShardError, match="has schema version 0 and this workflow reads 2: measure"
-    ):
+    said = "has schema version 0 and this workflow reads 2: measure"
+    with pytest.raises(shard.ShardError, match=said):
         shard.read(path)
 
 
@@ -95,10 +94,8 @@ def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
     footer["row"].pop(lost, None)
     metadata = {shard.FOOTER: json.dumps(footer)}
     pq.write_table(table.drop_columns([lost]).replace_schema_metadata(metadata), path)
-    with pytest.raises(
-        shard.ShardError,
-        match="does not have the columns of a shard: measure its cell again with `rm",
-    ):
+    said = "does not have the columns of a shard: measure its cell again with `rm"
+    with pytest.raises(shard.ShardError, match=said):
         reads(path)
 
 
