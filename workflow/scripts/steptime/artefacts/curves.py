@@ -1,6 +1,6 @@
 """Curves, as all figures draw them: how the lines of frameworks look, their keys, and what is not drawn."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -68,18 +68,17 @@ def not_drawn(
     at: str = "",
 ) -> list[str]:
     """A sentence for each reason for which rows have no number, with their names and the values of the column `at`."""
-    by_reason: dict[str, dict[str, dict[str, None]]] = {}
-    for row in rows.to_dict("records"):
-        places = by_reason.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})
-        places |= {str(row[at]): None} if at else {}
-    return [
-        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names, at))} ({why_not})."
-        for why_not, names in by_reason.items()
-    ]
-
-
-def _named(names: Mapping[str, Mapping[str, None]], at: str) -> list[str]:
-    word = "with" if at == "network_label" else "at"
-    return [
-        f"{name} {word} {', '.join(places)}" if places else name for name, places in names.items()
-    ]
+    word, sentences = "with" if at == "network_label" else "at", []
+    named = rows.assign(
+        why_not=[reason(row).rstrip(".") for row in rows.to_dict("records")],
+        name=[name(row) for row in rows.to_dict("records")],
+    )
+    for why_not, alike in named.groupby("why_not", sort=False):
+        places = alike.groupby("name", sort=False)
+        names = [
+            f"{each} {word} {', '.join(map(str, own[at].unique()))}" if at else each
+            for each, own in places
+        ]
+        where = " (at threads)" if at == "threads" else ""
+        sentences.append(f"Not drawn{where}: {'; '.join(names)} ({why_not}).")
+    return sentences

@@ -20,7 +20,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     with np.load(inputs.paths("images")[0], allow_pickle=False) as file:
         data = dict(file)
     name, classes = str(data["name"]), [str(text) for text in data["classes"]]
-    chosen = _choose(data["labels"], len(classes))
+    random = np.random.RandomState(SEED)
+    chosen = [
+        random.choice(np.flatnonzero(data["labels"] == label), EACH, replace=False).tolist()
+        for label in range(len(classes))
+    ]
     rows = [
         (name, str(data["sha256"]), classes[label], place, image)
         for label, images in enumerate(chosen)
@@ -43,14 +47,6 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         ]
         figures.notes_below(drawing, notes)
     return pd.DataFrame(rows, columns=COLUMNS), drawing
-
-
-def _choose(labels: np.ndarray, classes: int) -> list[list[int]]:
-    random = np.random.RandomState(SEED)
-    return [
-        random.choice(np.flatnonzero(labels == label), EACH, replace=False).tolist()
-        for label in range(classes)
-    ]
 
 
 def _mosaic(images: np.ndarray, chosen: list[list[int]]) -> np.ndarray:

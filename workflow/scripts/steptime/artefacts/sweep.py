@@ -27,7 +27,13 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data (COLUMNS; seconds per mini-batch) and the figure; a paper's numbers are its table's, of GPUs alone."""
     paper, frameworks = inputs.catalogue, inputs.frameworks
     measured, artefact = inputs.measured, inputs.entry
-    ours, theirs = _ours(measured, frameworks), _theirs(inputs)
+    ours, network = _ours(measured, frameworks), artefact["network"]
+    printed = [
+        row
+        for row in common.printed_rows(inputs)
+        if row["network"] == network and row["device"] == "gpu"
+    ]
+    theirs = pd.DataFrame(printed, columns=COLUMNS)
     timed = ours[ours["seconds"].notna()]
     times = [timed["seconds"], timed["low"], timed["high"], theirs["seconds"]]
     everything = pd.concat(times).astype(float)
@@ -67,12 +73,6 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
         labels.append(", ".join(filter(None, parts)))
     ours = cells.assign(source="ours", label=labels, marks=cells["marks"].str.join(", "))
     return ours[COLUMNS]
-
-
-def _theirs(inputs: Inputs) -> pd.DataFrame:
-    rows, network = common.printed_rows(inputs), inputs.entry["network"]
-    shown = [row for row in rows if row["network"] == network and row["device"] == "gpu"]
-    return pd.DataFrame(shown, columns=COLUMNS)
 
 
 def _draw_theirs(

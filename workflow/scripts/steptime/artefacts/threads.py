@@ -48,7 +48,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                 _draw(panel, own, styles)
                 panel.set_title(title, fontsize=9)
             axes[0].set_ylabel("time (s), less is better")
-        _axis(grid[-1], data)
+        shares = sorted(data["threads_per_core"].unique())
+        for axes in grid[-1]:
+            axes.set_xticks(shares, [f"{share:.3g}" for share in shares])
+            axes.minorticks_off()
+            axes.set_xlabel("threads ÷ physical cores")
         figures.title(drawing, inputs.entry["title"])
         notes = _notes(paper, data, inputs.entry)
         notes += other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
@@ -100,14 +104,6 @@ def _draw(axes: Axes, own: pd.DataFrame, styles: curves.Styles) -> None:
     style: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
     curves.draw(axes, own, "threads_per_core", "seconds", styles, "line", **style)
     figures.plain_logarithms(axes.yaxis)
-
-
-def _axis(panels: list[Axes], data: pd.DataFrame) -> None:
-    shares = sorted(data["threads_per_core"].unique())
-    for panel in panels:
-        panel.set_xticks(shares, [f"{share:.3g}" for share in shares])
-        panel.minorticks_off()
-        panel.set_xlabel("threads ÷ physical cores")
 
 
 def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[str]:

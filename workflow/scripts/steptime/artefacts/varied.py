@@ -9,7 +9,7 @@ from matplotlib.ticker import PercentFormatter
 from steptime import networks
 from steptime.artefacts import common, curves, seeds
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.trainings import Trained, in_step
+from steptime.merge.trainings import in_step
 from steptime.render import figures
 from steptime.render.columns import Column, columns
 from steptime.render.words import count, mark_notes, marked, plural
@@ -31,7 +31,8 @@ PANEL_INCHES = 2.3
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, and spreads of SPREAD over the seeds) after the last common epoch, and the layout."""
-    trained, numbers, rows = chosen(inputs), inputs.entry["varied"], []
+    runs, numbers, rows = inputs.trained.runs, inputs.entry["varied"], []
+    trained = inputs.trained.only(runs[common.whole(runs)["network"].isin(list(numbers))])
     shared = in_step(trained)
     most = int(shared["epoch"].max()) if len(shared) else 0
     for row, runs, epochs in seeds.by_cell(trained, inputs.frameworks):
@@ -85,10 +86,3 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         notes = [*inputs.page.notes, *marks, *inputs.page.facts]
         figures.notes_below(drawing, notes, curves.keys(styles), 3)
     return data, drawing
-
-
-def chosen(inputs: Inputs) -> Trained:
-    """The trainings of the networks that the entry varies."""
-    runs = inputs.trained.runs
-    names = common.whole(runs)["network"]
-    return inputs.trained.only(runs[names.isin(list(inputs.entry["varied"]))])

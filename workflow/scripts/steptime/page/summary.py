@@ -75,10 +75,10 @@ def _places(made: list[Path]) -> list[str]:
     others = sum(path != REPORT for path in made)
     if REPORT in made:
         return [f"Report: {REPORT} ({plural(others, 'file')} in {' and '.join(folders)})"]
-    named = [
-        f"{path}.{{{','.join(sorted(endings))}}}"
-        for path, endings in sorted(_grouped(made).items())
-    ]
+    groups: dict[Path, list[str]] = {}
+    for path in made:
+        groups.setdefault(path.with_suffix(""), []).append(path.suffix[1:])
+    named = [f"{path}.{{{','.join(sorted(endings))}}}" for path, endings in sorted(groups.items())]
     return [f"{plural(others, 'file')} in {' and '.join(folders)}"] if len(named) > FEW else named
 
 
@@ -91,14 +91,6 @@ def _take_over(whole: list[Path]) -> None:
         SO_FAR.mkdir(parents=True)
         to = os.path.relpath(whole[0], SO_FAR)
         page.write_text(ONWARD.format(to=to), encoding="utf-8")
-
-
-def _grouped(files: list[Path]) -> dict[Path, list[str]]:
-    """Endings by the path without ending."""
-    groups: dict[Path, list[str]] = {}
-    for path in files:
-        groups.setdefault(path.with_suffix(""), []).append(path.suffix[1:])
-    return groups
 
 
 def _duration() -> str:

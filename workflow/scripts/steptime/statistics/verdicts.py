@@ -25,9 +25,10 @@ def verdicts(cells: Sequence[Sequence[Ratio]], margin: float, error: float = ERR
     clear = [clearest(ratios) for ratios in cells]
     different = holm([chance for _, chance in clear], error)
     equal = holm([max(chance_of_more(each, margin) for each in ratios) for ratios in cells], error)
+    sides = [SLOWER if ratio.log > 0 else FASTER for ratio, _ in clear]
     return [
-        EQUAL if is_equal else _side(ratio) if is_different else UNDECIDED
-        for (ratio, _), is_equal, is_different in zip(clear, equal, different, strict=True)
+        EQUAL if is_equal else side if is_different else UNDECIDED
+        for side, is_equal, is_different in zip(sides, equal, different, strict=True)
     ]
 
 
@@ -76,7 +77,3 @@ def _beyond(distance: float, ratio: Ratio) -> float:
     if ratio.error == 0:
         return 0.0 if distance > 0 else 0.5
     return float(stdtr(ratio.degrees, -distance / ratio.error))
-
-
-def _side(ratio: Ratio) -> str:
-    return SLOWER if ratio.log > 0 else FASTER
