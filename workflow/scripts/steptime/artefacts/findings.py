@@ -82,9 +82,7 @@ COLUMNS += [
 
 @dataclass
 class Check:
-    """What came of one calculation: the verdict, its numbers in words, the numbers, who was asked, and which framework
-    had a time on which network, and whether with more threads than cores.
-    """
+    """What came of one calculation; `places` are who had a time on which network, and whether above cores."""
 
     verdict: str
     numbers: str

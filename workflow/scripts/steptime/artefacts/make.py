@@ -1,8 +1,4 @@
-"""Makes one table or figure of a catalogue, by the module of its kind.
-
-A kind's module has `table(inputs)`, which gives tidy rows and their layout, or `figure(inputs)`, which gives rows and a
-drawing, or both. A new kind is a new module.
-"""
+"""Makes one table or figure of a catalogue, in the module of its kind: by `table(inputs)`, `figure(inputs)`, or both."""
 
 import argparse
 import json

@@ -20,9 +20,7 @@ OVERLAP_COLOUR = "#CC0000"
 
 
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each process of merged rows by its start: cell, machine_id, environment, framework, mode, repeat, status,
-    started_at and ended_at of its job (UTC), seconds. Raises InputError for one that does not say when it ended.
-    """
+    """Each process of merged rows by its start, with the `seconds` of its job. Raises InputError without an end."""
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
     keys = [key_of(row) for row in processes.to_dict("records")]

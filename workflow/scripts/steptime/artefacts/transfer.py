@@ -1,6 +1,4 @@
-"""The table of the transfer model: how long memory takes to fill several devices one after another, and what share of
-the time is left for calculation. Its inputs are data; its formulas are those of Wünsche 2018, section IV-B.
-"""
+"""The table of the transfer model (Wünsche 2018, section IV-B): how long memory takes to fill several devices."""
 
 from typing import Any
 

@@ -129,9 +129,7 @@ def read(
 ) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
     """Key, constant columns, rows and footer of each cell; a row's platform is the folder that its shard lies in.
 
-    Raises, after the last one, ShardError, which names every shard that cannot be read, is of another cell or was
-    measured with something else than `expected`, and MixedRowsError for two kinds of machine in a folder
-    (`equal_machines`).
+    Raises, after the last one, ShardError, which names every shard that cannot be used, and MixedRowsError.
     """
     # One after another: to hold ten thousand footers takes more time than to read them.
     errors, others = [], []

@@ -1,7 +1,4 @@
-"""From samples to one row per result: its time, the interval of that time, and what a reader must know.
-
-Samples that time different regions are never mixed.
-"""
+"""From samples to one row per result: its time, the interval of that time, and what a reader must know."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

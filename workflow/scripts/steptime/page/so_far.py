@@ -1,7 +1,4 @@
-"""What the cells say that are there while others are measured: a page that opens with the answer, as the report does.
-
-In the terminal it prints the answer so far where a stage of the grid has ended.
-"""
+"""What the cells say that are there while others are measured: a page that opens with the answer, as the report does."""
 
 import json
 import sys
@@ -33,7 +30,7 @@ RELOADED = 30
 
 
 def main() -> None:
-    """Command line: the stage of the grid that has ended, or nothing."""
+    """Command line: a stage of the grid that has ended, after which it prints the answer so far, or nothing."""
     facts, stage = run.facts(), " ".join(sys.argv[1:])
     if not facts["shown"] or not progress.measured(facts["shown"]["cells"]):
         return

@@ -1,7 +1,4 @@
-"""Reads which tables and figures there are: the catalogue of each paper, and the project's own.
-
-An artefact is an entry of a catalogue: its kind, what it needs, the cells of the grid that it is made of, its words.
-"""
+"""Reads which tables and figures there are: the catalogue of each paper, and the project's own."""
 
 import re
 from dataclasses import dataclass

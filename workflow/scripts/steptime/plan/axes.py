@@ -123,9 +123,7 @@ def batches_of(
 def devices_of(
     configuration: Configuration, selection: dict[str, Any], task: Task
 ) -> list[tuple[int, str, int]]:
-    """Each number of devices of a selection, with the ways in which as many share their gradients, and to how many a
-    mini-batch is shared out: to them, or to more, of which this is one alone.
-    """
+    """(devices, exchange, devices that share out a mini-batch) of a selection: several, or one alone with its share."""
     if "devices" not in selection:
         return [(1, "", 1)]
     grid = configuration.grid

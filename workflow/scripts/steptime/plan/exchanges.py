@@ -1,7 +1,4 @@
-"""Which adapter speaks for the ranks of a cell on several devices, and how these can share their gradients.
-
-A module for each way: what is timed in another way stays as it is when one changes.
-"""
+"""Which adapter speaks for the ranks of several devices: each way to share gradients is a module of its framework."""
 
 from shared import declarations
 from shared.grouping import GROUPED

@@ -119,9 +119,7 @@ def reach(spec: dict, weights: Arrays, batch: int, shares: int = 1) -> dict[str,
 
 
 def untrainable(spec: dict, batch: int = BATCH, shares: int = 1) -> str:
-    """Why the golden run itself does not learn at the specification's rate in as many steps as a proof takes; '' where
-    it does.
-    """
+    """Why the golden run itself does not learn at the specification's rate in a proof's steps; '' where it does."""
     start = weights = data.initial_weights(spec)
     inputs, labels = data.synthetic_batch(spec, batch)
     losses: list[float] = []

@@ -23,9 +23,7 @@ HALF = 0.5
 
 
 def judge(spec: dict, batch: int, groups: Sequence[Sequence[int]], measured: dict) -> Proof:
-    """Holds what groups of ranks have come to against the golden steps of their shares; the first that fails gives the
-    reason.
-    """
+    """Compares what groups of ranks come to with golden steps of their shares; the first fault gives the reason."""
     shares = _Shares(spec, batch, groups, measured)
     details: dict[str, object] = {"ranks": sum(map(len, groups))}
     if np.isfinite(measured["staleness"]):
