@@ -16,6 +16,7 @@ NO_DEVICES = "no result with more than one device was timed"
 DEVICES = "as proven, each with CPUs of its own; several GPUs were not tried"
 NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
 SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
+PROVEN = "proven to be the specified network"
 
 COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
 LONG = 24  # letters from which a value is broken into lines
@@ -59,12 +60,14 @@ def read(inputs: Inputs) -> pd.DataFrame:
     """One row for each environment, by its cells: framework, version, and an Ability for each property that is read."""
     measured = inputs.measured
     by_name = {package["environment"]: package for package in inputs.packages}
+    labels = {name: entry.get("label", name) for name, entry in inputs.networks.items()}
     rows, environments = {}, measured.cells.groupby(["environment", "framework"], sort=False)
     for (environment, framework), cells in environments:
         software = measured.software.get(environment, {})
         own = [proof for proof in inputs.proofs if proof["environment"] == environment]
         several = [proof for proof in own if proof.get("devices", 1) > 1]
         passed = {proof["network"] for proof in own if proof["status"] == "ok"}
+        names = [label for name, label in labels.items() if name in passed]
         timed = cells[cells["status"] == "ok"]
         rows[environment] = {
             "framework": framework,
@@ -73,7 +76,7 @@ def read(inputs: Inputs) -> pd.DataFrame:
             **_of_cells(timed, why(cells.iloc[0])),
             **_of_build(timed, software),
             **_together(timed, several),
-            "networks": _networks(passed, inputs.networks),
+            "networks": _or_none(", ".join(names), "no proof has passed", PROVEN),
             "data": _data(len(timed), environment, inputs.trained),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -139,12 +142,6 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
     cudnn = software.get("cudnn")
     without = Ability("no", "this build is without cuDNN")
     return {"gpu": gpu, "cudnn": Ability(str(cudnn)) if cudnn else without}
-
-
-def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:
-    names = [entry.get("label", name) for name, entry in networks.items() if name in passed]
-    note = "proven to be the specified network"
-    return _or_none(", ".join(names), "no proof has passed", note)
 
 
 def _data(timed: int, environment: str, trained: Trained) -> Ability:

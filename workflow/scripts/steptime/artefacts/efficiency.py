@@ -217,18 +217,12 @@ def _roof(axes: Axes, known: Row, limits: tuple[float, float], own: bool) -> Non
 
 def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
     """The networks' names upright at the foot of the panel; those of nearly one intensity share a label."""
-    groups: list[list[tuple[str, float]]] = []
     intensities = here.groupby("network_label", sort=False)["intensity"].first().sort_values()
-    for network in intensities.items():
-        if groups and network[1] < NEAR * groups[-1][-1][1]:
-            groups[-1].append(network)
-        else:
-            groups.append([network])
+    near = intensities < NEAR * intensities.shift()
     style = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
-    for group in groups:
-        middle = math.exp(sum(math.log(intensity) for _, intensity in group) / len(group))
-        names = ", ".join(name for name, _ in group)
-        figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style)
+    for _, group in intensities.groupby((~near).cumsum()):
+        middle = math.exp(sum(map(math.log, group)) / len(group))
+        figures.say(axes, ", ".join(group.index), (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style)
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:

@@ -1,4 +1,4 @@
-"""Makes one table or figure of a catalogue, in the module of its kind: by `table(inputs)`, `figure(inputs)`, or both."""
+"""Makes one table or figure of a catalogue in the module of its kind: by `table(inputs)`, `figure(inputs)`, or both."""
 
 import argparse
 import json

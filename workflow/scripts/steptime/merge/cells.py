@@ -72,7 +72,10 @@ def merge(
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     shown_by = run.facts().get("shown_by", {})
-    siblings = _showing(keys, shown_by)
+    # Of those other cells that show the gradients of these.
+    own, others = set(keys), dict.fromkeys(shown_by.get(key, key) for key in keys)
+    paths = [Path(shard_path(key)) for key in others if key not in own]
+    siblings = [shard.read_parts(path)[0] for path in paths if path.exists()]
     rows = judged.by_place(judged.by_losses(rows), siblings)
     rows = judged.by_gradients(rows, siblings, shown_by)
     values = map(values_of, rows)
@@ -89,14 +92,6 @@ def merge(
     known |= {"statistics": statistics} if statistics else {}
     described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
-
-
-def _showing(keys: list[str], shown_by: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of those other cells that show the gradients of these."""
-    known = set(keys)
-    others = dict.fromkeys(shown_by.get(key, key) for key in keys)
-    paths = [Path(shard_path(key)) for key in others if key not in known]
-    return [shard.read_parts(path)[0] for path in paths if path.exists()]
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ class Measured:
         """The day, or the first and last day, of the measurements (UTC)."""
         started = pd.to_datetime(self.rows["started_at"].dropna(), utc=True, format="mixed")
         days = sorted({moment.date().isoformat() for moment in started})
-        return "" if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        return " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
 
 
 def read_measured(path: Path) -> Measured:

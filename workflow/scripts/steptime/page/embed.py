@@ -30,18 +30,6 @@ def render(template: str, **facts: Any) -> str:
     return templates.get_template(template).render(**facts)
 
 
-def table(path: Path, page: layouts.Page) -> Markup:
-    """A table, of the entries that lie with its rows, without a heading."""
-    return Markup(layouts.in_html("table.html.jinja", layouts.read_layout(path), page, ""))
-
-
-def has_none_of_ours(path: Path) -> bool | None:
-    """Whether a table's places for numbers of ours have no number; None where it has no such place."""
-    entries = layouts.read_layout(path).to_numpy().ravel()
-    ours = [entry.text for entry in entries if "ours" in entry.kind]
-    return not {*ours} - {"", layouts.DASH} if ours else None
-
-
 def drawing(path: Path, title: str) -> Markup:
     """A figure's SVG as an image by itself: what it names inside is its own. Places are rounded to a hundredth."""
     text = " ".join(path.read_text("utf-8").split()).replace("> <", "><")
@@ -69,8 +57,11 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
                 [line for line in lines if line not in common]
                 for lines in (words.facts, words.notes)
             )
-            shown["table"] = table(rows, replace(words, facts=facts, notes=notes))
-            shown |= {"rows": rows, "short": words.paper, "empty": has_none_of_ours(rows)}
+            layout, own = layouts.read_layout(rows), replace(words, facts=facts, notes=notes)
+            shown["table"] = Markup(layouts.in_html("table.html.jinja", layout, own, ""))
+            shown |= {"rows": rows, "short": words.paper}
+            if ours := [entry.text for entry in layout.to_numpy().ravel() if "ours" in entry.kind]:
+                shown["empty"] = not {*ours} - {"", layouts.DASH}
             shown |= {"title": words.title, "facts": [words.caption, *facts]}
         if svg := files.get(("figures", ".svg")):
             shown["drawing"] = drawing(svg, entry["about"])

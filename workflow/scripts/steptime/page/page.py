@@ -83,6 +83,7 @@ def build(
         if entry["empty"] is None:
             entry["empty"] = catalogued["states"].get(entry["name"]) == PRINTED
     commits = [each for part in measured for each in part.rows["workflow_commit"].dropna().unique()]
+    days = sorted(day for part in measured for day in part.dates.split(" to ") if day)
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
@@ -106,7 +107,7 @@ def build(
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
-        dates=_span(measured),
+        dates=" to ".join(dict.fromkeys([*days[:1], *days[-1:]])),
         commits=list(dict.fromkeys(commits)),
         merged=[embed.link(part.source, output.parent) for part in measured],
         library=base64.b64encode(gzip.compress(_library().read_bytes(), mtime=0)).decode(),
@@ -227,11 +228,6 @@ def _declared(settings: dict[str, dict[str, str]]) -> str:
     if len(places) < 2:
         return "".join(places) or "not told"
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in places.items())
-
-
-def _span(measured: list[Measured]) -> str:
-    days = sorted(day for part in measured for day in part.dates.split(" to ") if day)
-    return "" if not days else days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
 
 
 if __name__ == "__main__":

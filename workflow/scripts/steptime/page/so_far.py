@@ -1,4 +1,4 @@
-"""What the cells say that are there while others are measured: a page that opens with the answer, as the report does."""
+"""What the cells say that are there while others are being measured, on a page that opens with the answer."""
 
 import json
 import sys

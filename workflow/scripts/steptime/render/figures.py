@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, NullLocator
 
 STYLE = Path(__file__).with_name("steptime.mplstyle")
@@ -55,10 +56,10 @@ def panels(
 
 def say(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **style: Any
-) -> None:
+) -> Annotation:
     """Small words beside a point, moved by so many points to the right and up."""
     small: dict[str, Any] = {"fontsize": 7.5, "color": "#444444"}
-    axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | style)
+    return axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | style)
 
 
 def name_lines(
@@ -73,15 +74,7 @@ def name_lines(
 def headings(axes: Axes, title: str, lines: list[str]) -> None:
     """A title, and below it smaller lines on where the numbers were measured."""
     axes.set_title(title, pad=10 + 12 * len(lines))
-    words = axes.annotate(
-        "\n".join(lines),
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 7),
-        textcoords="offset points",
-        fontsize=8.5,
-        color="#444444",
-    )
+    words = say(axes, "\n".join(lines), (0, 1), (0, 7), xycoords="axes fraction", fontsize=8.5)
     # The words may be wider than the axes; the title's distance already keeps their height free.
     words.set_in_layout(False)
 
@@ -132,22 +125,12 @@ def notes_below(
     if handles:
         # Some call this when all is drawn.
         with matplotlib.style.context(STYLE, after_reset=True):
-            keys = drawing.legend(
-                handles=handles,
-                ncols=columns,
-                loc="upper center",
-                bbox_to_anchor=(0.5, share + 0.005),
-            )
+            place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, share + 0.005)}
+            keys = drawing.legend(handles=handles, ncols=columns, **place)
         keys.set_in_layout(False)
-    text = drawing.text(
-        0.015,
-        share - legend / (old + height) - 0.01,
-        "\n".join(lines),
-        fontsize=NOTE_SIZE,
-        color="#444444",
-        va="top",
-        linespacing=1.3,
-    )
+    top = share - legend / (old + height) - 0.01
+    style: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": "#444444", "linespacing": 1.3}
+    text = drawing.text(0.015, top, "\n".join(lines), va="top", **style)
     text.set_in_layout(False)
 
 
