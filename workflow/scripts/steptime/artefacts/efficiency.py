@@ -13,7 +13,7 @@ from steptime import networks
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
-from steptime.render import figures
+from steptime.render import figures, words
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import mark_notes, origin, plural, processes, remarks, significant, why
@@ -251,13 +251,10 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
         )
         + "."
     ]
-    missing = curves.not_drawn(data[data["share_of_peak"].isna()], _named, _why, "threads")
+    missing = curves.not_drawn(
+        data[data["share_of_peak"].isna()],
+        lambda row: f"{row['framework_label']}, {row['network_label']}",
+        words.why_or(lambda row: row["no_peak"]),
+        "threads",
+    )
     return [*notes, *missing, *mark_notes(data), *origin(measured)]
-
-
-def _named(row: Row) -> str:
-    return f"{row['framework_label']}, {row['network_label']}"
-
-
-def _why(row: Row) -> str:
-    return row["no_peak"] if row["status"] == "ok" else why(row)

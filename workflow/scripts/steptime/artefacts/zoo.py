@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -129,20 +130,14 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             _tile(axes, network, runners.index(label), row)
         for height, label in enumerate(runners):
             _words_beside(axes, len(networks), height, data[labels == label])
-        right = len(networks) + sum(BESIDE.values())
-        ticks = [at + 0.5 for at in range(len(networks))]
-        headings = [f"{label}\nbatch {batch}" for label, batch in networks]
-        at = float(len(networks))
-        for name, width in BESIDE.items():
-            ticks.append(at + width / 2)
-            headings.append(name)
-            at += width
-        axes.set_xticks(ticks, headings, fontsize=8)
+        edges = np.cumsum([0.0, *[1.0] * len(networks), *BESIDE.values()])
+        headings = [*(f"{label}\nbatch {batch}" for label, batch in networks), *BESIDE]
+        axes.set_xticks((edges[:-1] + edges[1:]) / 2, headings, fontsize=8)
         axes.xaxis.tick_top()
         axes.set_yticks([height + 0.5 for height in range(len(runners))], runners, fontsize=8)
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        axes.set(xlim=(0, right), ylim=(len(runners), 0))
+        axes.set(xlim=(0, edges[-1]), ylim=(len(runners), 0))
         axes.spines[:].set_visible(False)
         title = f"Time divided by the fastest, and ms, less is better: {curves.threads_drawn(data)}"
         figures.title(drawing, title)
