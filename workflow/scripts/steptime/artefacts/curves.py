@@ -46,7 +46,6 @@ def draw(
 def whiskers(
     axes: Axes, line: pd.DataFrame, x: str, y: str, low: str, high: str, **style: Any
 ) -> None:
-    """Draws a line with its intervals."""
     spans = [line[y] - line[low], line[high] - line[y]]
     axes.errorbar(line[x], line[y], yerr=spans, **{"zorder": 3} | style)
 

@@ -48,7 +48,6 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def shares(inputs: Inputs) -> pd.DataFrame:
-    """The tidy rows (COLUMNS): one for each cell."""
     rows, catalogue, peaks = common.cells_of(inputs), inputs.networks, inputs.peaks
     specs = {name: networks.specify(name, catalogue) for name in rows["network"].unique()}
     shown = [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")]

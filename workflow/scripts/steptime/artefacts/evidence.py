@@ -48,7 +48,6 @@ class Paper:
 
     @property
     def task(self) -> str:
-        """What its times are of."""
         return self.catalogue.get("times_of", tasks.USUAL)
 
     @property
@@ -222,7 +221,6 @@ def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
 
 
 def _cores(measured: Measured) -> pd.Series:
-    """The physical cores of the machine of each cell."""
     cores = {
         name: machine.get("cpu", {}).get("physical_cores")
         for name, machine in measured.platforms.items()
@@ -231,7 +229,6 @@ def _cores(measured: Measured) -> pd.Series:
 
 
 def _trainings(trained: Trained) -> pd.DataFrame:
-    """The trainings in the shape of cells."""
     cells = trained.times.cells
     # A subset of a data set stands where a variant does; its networks are the paper's own.
     plain = cells["variant"].isin(["", *trained.runs["dataset_label"]])

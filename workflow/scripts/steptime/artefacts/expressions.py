@@ -67,7 +67,6 @@ def asks_every_framework(expression: str) -> bool:
 
 
 def calls(expression: str) -> set[str]:
-    """The names of the functions that an expression calls."""
     return {node.id for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)}
 
 

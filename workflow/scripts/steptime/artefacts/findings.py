@@ -91,7 +91,6 @@ class Check:
     places: frozenset[Place] = frozenset()
 
     def facts(self, side: str) -> Row:
-        """The check as columns of the table."""
         known = len(self.values) > 0
         return {
             f"{side}_verdict": self.verdict,
@@ -225,7 +224,6 @@ def _verdict(finding: dict[str, Any], outside: np.ndarray) -> str:
 
 
 def _chances_outside(finding: dict[str, Any], scope: Scope, values: pd.Series) -> np.ndarray:
-    """The chance of each number that it lies outside the bounds."""
     numbers = values.to_numpy(float)
     errors = _errors(finding["value"], scope, numbers)
     chances = np.zeros(len(numbers))

@@ -275,7 +275,6 @@ def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
 
 
 def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
-    """Numbers divided by their threads."""
     return numbers / numbers.index.get_level_values("threads").to_numpy()
 
 
@@ -295,7 +294,6 @@ def empty(scope: Scope, **where: Any) -> float:
 
 
 def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> float:
-    """One printed number."""
     numbers = _printed(scope, file, paper, row=row, column=column)["number"]
     if numbers.isna().any():
         raise NothingThereError(f"what {file} says of {row}, {column} is no number")

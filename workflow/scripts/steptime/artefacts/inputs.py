@@ -51,7 +51,6 @@ class Inputs:
 
     @property
     def key(self) -> str:
-        """The artefact's name within its catalogue."""
         return self.name.removeprefix(f"{self.paths('catalogue')[0].parent.name}_")
 
     @property

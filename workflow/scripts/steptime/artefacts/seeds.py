@@ -81,5 +81,4 @@ def over_seeds(
 
 
 def with_spreads(columns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """Columns, and of each name those of `spread`."""
     return [*columns, *(f"{part}{name}" for name in names for part in ("", "least_", "most_"))]

@@ -78,10 +78,8 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
         }
         printed = {platform: seconds for platform, seconds in printed_by.items() if seconds}
         first, theirs = next(iter(printed.items()), (None, None))
-        timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
+        timed = pd.notna(cell["seconds"])
         ratios = {name: cell["seconds"] / seconds for name, seconds in printed.items() if timed}
-        is_empty = cell["status"] == "ok" and not timed
-        reason = "no samples were recorded" if is_empty else cell["reason"]
         rows.append(
             {column: cell[column] for column in [*COLUMNS, "word"] if column in cell}
             | {
@@ -96,7 +94,6 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
                 "ratio": ratios.get(first or ""),
                 "ratios": ratios,
                 "unit": "s",
-                "reason": reason,
                 "marks": ", ".join(cell["marks"]),
                 "further": further(cell),
                 "caveat": caveat_of.get((cell["network"], lineage), "") if theirs else "",
@@ -238,16 +235,15 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             name = row["framework_label"]
             if len(theirs):
                 # PyTorch is called so where it stands for Torch.
-                own = frameworks[row["framework"]]
-                name += frameworks.standing(own.name).removeprefix(own.label)
+                label = frameworks[row["framework"]].label
+                name += frameworks.standing(row["framework"]).removeprefix(label)
             entries = table.setdefault((network, lineage, name), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             for platform, ratio in row["ratios"].items():
                 text = significant(ratio, 2)
                 entries[_ratio_group(platform, paper), row["column"]] = Entry(text, kind="ratio")
-        none = (network, lineage, "")
-        first = next((key for key in table if key[:2] == (network, lineage)), none)
-        first_line = table.setdefault(first, {})
+        own = (key for key in table if key[:2] == (network, lineage))
+        first_line = table.setdefault(next(own, (network, lineage, "")), {})
         for row in theirs.to_dict("records"):
             notes_of = tuple(filter(None, (row["caveat"], sizes.get(row["network"]))))
             first_line[short, "framework"] = Entry(row["framework_label"], notes_of, kind="words")

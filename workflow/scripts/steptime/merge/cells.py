@@ -95,7 +95,6 @@ def merge(
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
-    """Adds what the footer of a shard says to what is known."""
     # Of a machine with GPUs, only cells on them know by what their energy is.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     declared = footer["worker"].get("ready", {}).get("settings", {})

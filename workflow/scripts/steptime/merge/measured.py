@@ -40,7 +40,6 @@ class Measured:
 
     @classmethod
     def nothing(cls) -> "Measured":
-        """For an artefact that the grid has no cells of."""
         rows = pd.DataFrame(columns=["network", "started_at"])
         return cls(rows, pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]), {}, {}, "")
 

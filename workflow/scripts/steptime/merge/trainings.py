@@ -37,7 +37,6 @@ class Trained:
 
     @classmethod
     def nothing(cls) -> "Trained":
-        """For a grid without trainings."""
         return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
 
     def only(self, runs: pd.DataFrame) -> "Trained":

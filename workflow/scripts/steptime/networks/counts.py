@@ -12,7 +12,6 @@ DOUBLE = 8
 
 
 def count_parameters(spec: Spec) -> int:
-    """Number of trainable parameters of a specification, exactly."""
     return sum(math.prod(parameter["shape"]) for parameter in spec["parameters"])
 
 

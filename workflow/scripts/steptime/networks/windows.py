@@ -50,13 +50,11 @@ def places(padded: Array, node: Node) -> Iterator[Array]:
 
 
 def blank(shape: tuple[int, ...]) -> Array:
-    """Images of zeros."""
     batch, channels, height, width = shape
     return np.moveaxis(np.zeros((batch, height, width, channels)), -1, 1)
 
 
 def unpad(padded: Array, node: Node) -> Array:
-    """Padded images without their padding."""
     edge, (height, width) = node["padding"], padded.shape[2:]
     return padded[:, :, edge : height - edge, edge : width - edge]
 

@@ -59,7 +59,6 @@ def proven_of(configuration: Configuration) -> list[str]:
 
 
 def precisions_of(configuration: Configuration, device: str) -> list[str]:
-    """The grid's precisions that a kind of device has."""
     precision = configuration.grid["precision"]
     return [name for name in precision if device in PRECISIONS[name].devices]
 
@@ -89,7 +88,6 @@ def datasets_of(configuration: Configuration, task: Task, network: str) -> list[
 
 
 def whole_dataset(configuration: Configuration, network: str) -> str:
-    """The whole data set that a network is for."""
     known = configuration.networks
     entry = specifications.resolve(network, known)
     if "dataset" not in entry or "epochs" not in entry:

@@ -76,16 +76,13 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What `key_of` says."""
         return key_of(self.facts())
 
     @property
     def proof(self) -> str:
-        """The name of the proof that it stands on."""
         return proof_name(self.facts())
 
     def facts(self) -> dict[str, Any]:
-        """The fields as a plain dict."""
         # Not `asdict`, which copies the values too and takes ten times as long: there are thousands of cells.
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -135,7 +132,6 @@ def precision_of(text: str) -> str:
 
 
 def proof_path(name: str) -> str:
-    """Path of the proof of this name."""
     return f"results/proofs/{name}.json"
 
 
@@ -162,5 +158,4 @@ def carried(reference: Path) -> Path:
 
 
 def shard_path(key: str, results: str = "results") -> str:
-    """Path of the shard of a cell below a folder of results."""
     return f"{results}/{FOLDER}/{key}.parquet"

@@ -53,7 +53,6 @@ class Configuration:
 
     @property
     def known_environments(self) -> list[str]:
-        """Every environment of the catalogue."""
         return [name for each in self.frameworks.values() for name in each["environments"]]
 
     def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:

@@ -217,11 +217,8 @@ def _defines(node: ast.stmt) -> list[str]:
     """The names that a plain definition gives a value, none for any other statement."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
-    if isinstance(node, ast.Assign) and all(
-        isinstance(target, ast.Name) for target in node.targets
-    ):
-        return [target.id for target in node.targets if isinstance(target, ast.Name)]
-    return []
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _names(node: ast.AST, records: Records) -> Iterator[str]:

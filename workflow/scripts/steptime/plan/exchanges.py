@@ -18,5 +18,4 @@ def fits(devices: int, exchange: str) -> bool:
 
 
 def of_adapter(adapter: str) -> tuple[str, ...]:
-    """The exchanges that a framework of this adapter has on several devices."""
     return tuple(declarations.exchanges_of(adapter))

@@ -37,7 +37,6 @@ class Repeats:
 
 
 def repeats_of(grid: dict[str, Any]) -> Repeats:
-    """What a grid says under `repeats`."""
     repeats = grid["repeats"]
     return Repeats(**repeats) if isinstance(repeats, dict) else Repeats(repeats, repeats, 0.0, 0.0)
 
@@ -61,7 +60,6 @@ def added(files: Iterable[str | Path]) -> list[str]:
 
 
 def first_of(key: str) -> str:
-    """The key of the first repeat of a cell."""
     return key_of(axes_of(key) | {"repeat": 1})
 
 

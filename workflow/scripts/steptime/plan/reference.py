@@ -77,7 +77,6 @@ def value(schema: dict[str, Any], named: dict[str, Any]) -> str:
 
 
 def text(default: Any) -> str:
-    """A default as one writes it."""
     return yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
 
 

@@ -391,7 +391,6 @@ def _relative(value, wanted):
 
 
 def _layers(names):
-    """The layers of parameter names, each once."""
     return list(dict.fromkeys(name.split("/")[0] for name in names))
 
 

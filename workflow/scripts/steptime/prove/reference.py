@@ -359,7 +359,6 @@ def _of_one_window(spec, batch, names):
 
 
 def _step(spec, weights, inputs, labels, rounded=golden.exact):
-    """Loss and gradients."""
     logits, tape = golden.forward(spec, weights, inputs, rounded)
     loss, flowing = golden.loss_of(spec)(logits, labels)
     return float(loss), golden.backward(spec, tape, flowing, rounded)

@@ -56,7 +56,6 @@ class _Shares:
         return self._step(spec, weights, inputs, labels, rounded)
 
     def steps(self, group, weights, count, rounded=None) -> golden.Golden:
-        """The last of so many steps."""
         for _ in range(count):
             taken = self.step(group, weights, rounded=rounded)
             weights = taken.updated

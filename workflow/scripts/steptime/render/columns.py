@@ -36,7 +36,6 @@ class Column:
     best: str = ""
 
     def entry(self, row: Row) -> Entry:
-        """What the column shows of a row."""
         value = self.shown(row) if callable(self.shown) else row[self.shown]
         if isinstance(value, Entry):
             return value

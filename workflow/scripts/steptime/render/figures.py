@@ -140,7 +140,6 @@ def key(label: str, **style: Any) -> Line2D:
 
 
 def title(drawing: Figure, text: str) -> None:
-    """A heading above all panels of a figure."""
     text = textwrap.fill(text, TITLE_WIDTH)
     drawing.suptitle(text, x=0.012, ha="left", fontsize=11, fontweight="bold")
 

@@ -155,7 +155,6 @@ def _column(name: str, values: pd.Series) -> pa.Array:
 
 
 def read_page(path: Path) -> Page:
-    """The page's words as `write_parquet` stored them."""
     return Page(**_stored(path)["page"])
 
 

@@ -142,7 +142,6 @@ def why_or(otherwise: str | Callable[[Row], str]) -> Callable[[Row], str]:
 
 
 def marked(row: Mapping[str, Any]) -> list[str]:
-    """What each of a row's marks means."""
     return [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
 
 

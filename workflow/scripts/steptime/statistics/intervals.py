@@ -26,7 +26,6 @@ class Ratio(NamedTuple):
 
     @property
     def interval(self) -> Interval:
-        """The ratio with its 95 % interval."""
         half = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
         return math.exp(self.log), math.exp(self.log - half), math.exp(self.log + half)
 

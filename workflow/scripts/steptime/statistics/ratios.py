@@ -95,7 +95,6 @@ def _of_logs(
 
 
 def timed(cells: pd.DataFrame) -> pd.DataFrame:
-    """Those results that have a time."""
     return cells[(cells["status"] == "ok") & cells["seconds"].notna()]
 
 

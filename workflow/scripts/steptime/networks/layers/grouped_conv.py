@@ -15,7 +15,6 @@ def shape(node, source):
 
 
 def part(node):
-    """The node of one group alone."""
     groups, (channels, *extents) = node["groups"], node["in_shape"]
     shares = {"channels": node["channels"] // groups, "in_shape": [channels // groups, *extents]}
     return node | shares | {"shape": [shares["channels"], *node["shape"][1:]]}
