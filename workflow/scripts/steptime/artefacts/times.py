@@ -235,8 +235,8 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             name = row["framework_label"]
             if len(theirs):
                 # PyTorch is called so where it stands for Torch.
-                label = frameworks[row["framework"]].label
-                name += frameworks.standing(row["framework"]).removeprefix(label)
+                usual = frameworks[row["framework"]].label
+                name += frameworks.standing(row["framework"]).removeprefix(usual)
             entries = table.setdefault((network, lineage, name), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             for platform, ratio in row["ratios"].items():
