@@ -183,15 +183,14 @@ def _chance(
 
 def _decide(rows: list[Row]) -> None:
     """Counts in place which pairs of each row are decided; all pairs of the table are paid for together."""
-    pairs = {id(pair): pair for row in rows for pair in row["compared"]}
-    shown = holm([pair["chance"] for pair in pairs.values()], ERROR)
-    decided = {at for at, is_shown in zip(pairs, shown, strict=True) if is_shown}
+    pairs = [pair for row in rows if row["network"] != EVERY for pair in row["compared"]]
+    shown = holm([pair["chance"] for pair in pairs], ERROR)
+    for pair, is_shown in zip(pairs, shown, strict=True):
+        pair["decided"] = is_shown
     for row in rows:
-        own = [pair for pair in row.pop("compared") if id(pair) in decided]
-        counts = {
-            f"{what}_pairs": sum(bool(pair[what]) for pair in own) for what in ("same", "apart")
-        }
-        row |= {"decided_pairs": len(own)} | counts
+        own = [pair for pair in row.pop("compared") if pair["decided"]]
+        for what in ("same", "apart", "decided"):
+            row[f"{what}_pairs"] = sum(bool(pair[what]) for pair in own)
 
 
 def _of_all(networks: list[Row], both: pd.DataFrame) -> Row:
