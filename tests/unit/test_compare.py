@@ -261,7 +261,7 @@ def test_a_verdict_pays_for_all_cells():
     two = [[Ratio(-0.2, 0.01, 50)], [Ratio(0.001, 0.001, 50)]]
     assert verdicts(two, 0.02) == [FASTER, EQUAL]
     # The third smallest is above 0.05 / 2 and ends it, though the last would pass by itself.
-    assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]
 
 
 def test_equal_sides_are_seldom_called_different_in_any_cell():

@@ -23,7 +23,7 @@ from steptime.render.words import facts, plural, raw_data
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import Pair, mean_of_result, of_pairs
-from steptime.statistics.verdicts import ERROR, chance_of_none, holm
+from steptime.statistics.verdicts import chance_of_none, holm
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
 COLUMNS += ["same_pairs", "apart_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
@@ -184,7 +184,7 @@ def _chance(
 def _decide(rows: list[Row]) -> None:
     """Counts in place which pairs of each row are decided; all pairs of the table are paid for together."""
     pairs = [pair for row in rows if row["network"] != EVERY for pair in row["compared"]]
-    shown = holm([pair["chance"] for pair in pairs], ERROR)
+    shown = holm([pair["chance"] for pair in pairs])
     for pair, is_shown in zip(pairs, shown, strict=True):
         pair["decided"] = is_shown
     for row in rows:

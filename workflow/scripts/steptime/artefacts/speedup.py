@@ -14,7 +14,7 @@ from steptime.render import words
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import percent, processes, ranged, remarks, significant, size, why
 from steptime.statistics import ratios
-from steptime.statistics.words import Spreads
+from steptime.statistics.spreads import Spreads
 
 # A number of times, with its interval.
 Factor: TypeAlias = list[float] | list[None]

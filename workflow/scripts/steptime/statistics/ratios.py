@@ -10,14 +10,14 @@ import pandas as pd
 from steptime.plan.cell import PLACE
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.spreads import KIND, Prior, known, priors, spread_of
+from steptime.statistics.spreads import KIND, Spreads, known, priors, spread_of
 from steptime.statistics.verdicts import mean_of
 
 Pair = tuple[Hashable, Hashable]
 Row = dict[str, Any]
 
 
-def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...], Prior]:
+def spreads_of(cells: pd.DataFrame, of: str = "medians") -> Spreads:
     """Estimate how much ratios of two results of a place differ from trial to trial, by KIND, `of` their medians."""
     own, independent = {}, {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
@@ -29,9 +29,7 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...]
     return priors(own, independent)
 
 
-def of_pairs(
-    cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
-) -> dict[Pair, Ratio]:
+def of_pairs(cells: pd.DataFrame, spreads: Spreads, of: str = "medians") -> dict[Pair, Ratio]:
     """The ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
     ratios: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
@@ -69,7 +67,7 @@ def to_shortest(place: pd.DataFrame, pairs: Mapping[Pair, Ratio]) -> dict[Hashab
 
 
 def to_bases(
-    cells: Sequence[Row], bases: Sequence[Row | None], spreads: dict[tuple[Any, ...], Prior]
+    cells: Sequence[Row], bases: Sequence[Row | None], spreads: Spreads
 ) -> list[Ratio | None]:
     """The ratio base / result of each result and its base; None without one, or without two common repeats."""
     both = zip(cells, bases, strict=True)
@@ -79,17 +77,13 @@ def to_bases(
     ]
 
 
-def mean_of_result(
-    cell: Row | pd.Series, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
-) -> Ratio | None:
+def mean_of_result(cell: Row | pd.Series, spreads: Spreads, of: str = "medians") -> Ratio | None:
     """The mean of the logarithms of a result's times, None of fewer than two processes."""
     logs = intervals.logs_of(list(cell[of].values())) if cell["status"] == "ok" else []
     return _of_logs(logs, cell, spreads)
 
 
-def _of_logs(
-    logs: Sequence[float], cell: Row | pd.Series, spreads: dict[tuple[Any, ...], Prior]
-) -> Ratio | None:
+def _of_logs(logs: Sequence[float], cell: Row | pd.Series, spreads: Spreads) -> Ratio | None:
     prior = spreads.get(tuple(cell[name] for name in KIND))
     return intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
 

@@ -44,6 +44,9 @@ class Prior(NamedTuple):
     independent: float
 
 
+Spreads = dict[tuple[Any, ...], Prior]  # by KIND
+
+
 def spread_of(logs: Sequence[float]) -> Spread:
     """Estimate the variance of at least two values from themselves alone."""
     middle = math.fsum(logs) / len(logs)

@@ -13,7 +13,7 @@ FASTER, SLOWER, EQUAL, UNDECIDED = "faster", "slower", "equal", "undecided"
 ERROR = 0.05
 
 
-def verdicts(cells: Sequence[Sequence[Ratio]], margin: float, error: float = ERROR) -> list[str]:
+def verdicts(cells: Sequence[Sequence[Ratio]], margin: float) -> list[str]:
     """The verdict on each cell by its ratios, of medians and of means: equal where all are shown to lie within `margin`
     of 1, else slower or faster where any is shown not to be 1.
 
@@ -23,8 +23,8 @@ def verdicts(cells: Sequence[Sequence[Ratio]], margin: float, error: float = ERR
     Journal of Statistics 6, 1979.
     """
     clear = [clearest(ratios) for ratios in cells]
-    different = holm([chance for _, chance in clear], error)
-    equal = holm([max(chance_of_more(each, margin) for each in ratios) for ratios in cells], error)
+    different = holm([chance for _, chance in clear])
+    equal = holm([max(chance_of_more(each, margin) for each in ratios) for ratios in cells])
     sides = [SLOWER if ratio.log > 0 else FASTER for ratio, _ in clear]
     return [
         EQUAL if is_equal else side if is_different else UNDECIDED
@@ -48,12 +48,12 @@ def chance_of_more(ratio: Ratio, margin: float) -> float:
     return _beyond(math.log1p(margin) - abs(ratio.log), ratio)
 
 
-def holm(chances: Sequence[float], error: float) -> list[bool]:
-    """Which hypotheses fall when all of them may be wrongly rejected with a chance of `error` together."""
+def holm(chances: Sequence[float]) -> list[bool]:
+    """Which hypotheses fall when all of them may be wrongly rejected with a chance of ERROR together."""
     order = np.argsort(chances, kind="stable")
     fallen = [False] * len(chances)
     for rank, at in enumerate(order):
-        if chances[at] > error / (len(chances) - rank):
+        if chances[at] > ERROR / (len(chances) - rank):
             break
         fallen[at] = True
     return fallen

@@ -7,11 +7,10 @@ import pandas as pd
 
 from steptime.plan.cell import IDENTITY, PLACE, PLAIN, key_of
 from steptime.statistics import intervals, ratios
-from steptime.statistics.spreads import KIND, Prior, Spread, priors, spread_of
-from steptime.statistics.verdicts import ERROR, chance_of_none, holm
+from steptime.statistics.spreads import KIND, Prior, Spread, Spreads, priors, spread_of
+from steptime.statistics.verdicts import chance_of_none, holm
 
 FASTEST, TIED, SLOWER, UNKNOWN = "fastest", "tied", "slower", "not known"
-Spreads = dict[tuple[Any, ...], Prior]
 
 
 class Statistics(NamedTuple):
@@ -73,7 +72,7 @@ def words(cells: pd.DataFrame, pairs: Mapping[ratios.Pair, intervals.Ratio]) -> 
             word_of |= {at: UNKNOWN if (at, fastest) not in pairs else TIED for at in others}
             word_of[fastest] = ""
     chances = [chance_of_none(pairs[pair]) for pair in compared]
-    for (at, _), is_slower in zip(compared, holm(chances, ERROR), strict=True):
+    for (at, _), is_slower in zip(compared, holm(chances), strict=True):
         word_of[at] = SLOWER if is_slower else TIED
     for fastest, *others in of_places:
         seen = {word_of[at] for at in others}
