@@ -10,16 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.functions import (
-    FUNCTIONS,
-    OF_CELLS,
-    SAME,
-    SECONDS,
-    ExpressionError,
-    NothingThereError,
-    Scope,
-    meet,
-)
+from steptime.artefacts import functions
+from steptime.artefacts.functions import FUNCTIONS, ExpressionError, NothingThereError, Scope, meet
 
 OPERATIONS = {
     ast.Add: operator.add,
@@ -61,7 +53,7 @@ def names_in(expression: str, argument: str) -> set[str]:
 
 def asks_every_framework(expression: str) -> bool:
     """Whether any call of times names no framework, or asks for all the others."""
-    of_cells = [each for each in _calls(expression) if getattr(each.func, "id", "") in OF_CELLS]
+    of_cells = [each for each in _calls(expression) if ast.unparse(each.func) in functions.OF_CELLS]
     named = [{keyword.arg for keyword in call.keywords} for call in of_cells]
     return "others" in calls(expression) or not all("framework" in names for names in named)
 
@@ -83,9 +75,9 @@ def _power(node: ast.expr) -> int:
             return left + right
         return left - right if isinstance(node.op, ast.Div) else max(left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id in SAME and node.args:
+        if node.func.id in functions.SAME and node.args:
             return _power(node.args[0])
-        return int(node.func.id in SECONDS)
+        return int(node.func.id in functions.SECONDS)
     return 0
 
 

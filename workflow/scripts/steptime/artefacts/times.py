@@ -9,24 +9,10 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
+from steptime.render import words
 from steptime.render.columns import Row, laid_out
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry
-from steptime.render.words import (
-    NOTHING_MEASURED,
-    environment_labels,
-    facts,
-    further,
-    plural,
-    processes,
-    raw_data,
-    remarks,
-    seeds,
-    significant,
-    spread,
-    version_order,
-    why,
-)
 from steptime.statistics.words import FASTEST
 
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
@@ -56,7 +42,7 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
     data = _in_order(pd.DataFrame(rows, columns=[*COLUMNS, "ratios", "word"]), inputs)
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
-    page.facts = facts(measured)
+    page.facts = words.facts(measured)
     page.notes = _notes(measured, paper, inputs.entry) + page.notes
     return data[[*COLUMNS]], _layout(data, paper, inputs.frameworks)
 
@@ -64,7 +50,8 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
 def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
     frameworks, reference = inputs.frameworks, _reference(inputs)
     caveat_of = caveats(inputs.catalogue, frameworks)
-    cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
+    labels = words.environment_labels(frameworks, measured.cells)
+    cells = measured.cells.assign(framework_label=labels)
     rows = []
     for cell in cells.to_dict("records"):
         lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
@@ -78,7 +65,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
         }
         printed = {platform: seconds for platform, seconds in printed_by.items() if seconds}
         first, theirs = next(iter(printed.items()), (None, None))
-        timed = pd.notna(cell["seconds"])
+        devices, timed = words.plural(cell["devices"], "device"), pd.notna(cell["seconds"])
         ratios = {name: cell["seconds"] / seconds for name, seconds in printed.items() if timed}
         rows.append(
             {column: cell[column] for column in [*COLUMNS, "word"] if column in cell}
@@ -87,7 +74,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
                 "network_label": cell["variant"] or _label(cell["network"], inputs),
                 "lineage": lineage,
                 "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
-                "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
+                "column": str(cell["threads"]) if on_cpu else devices,
                 "ours": cell["seconds"],
                 "theirs": theirs,
                 "theirs_platform": first,
@@ -95,7 +82,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
                 "ratios": ratios,
                 "unit": "s",
                 "marks": ", ".join(cell["marks"]),
-                "further": further(cell),
+                "further": words.further(cell),
                 "caveat": caveat_of.get((cell["network"], lineage), "") if theirs else "",
             }
         )
@@ -195,7 +182,7 @@ def _in_order(data: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
             "batch": data["batch"],
             "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
             "source": data["source"],
-            "environment": data["environment"].astype(object).fillna("").map(version_order),
+            "environment": data["environment"].astype(object).fillna("").map(words.version_order),
             "mode": data["mode"].astype(object).fillna(""),
             "precision": data["precision"].astype(object).fillna(""),
         }
@@ -218,9 +205,9 @@ def _best(data: pd.DataFrame) -> pd.Series:
 
 def _footnote(row: Row) -> str:
     """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
-    ours, texts = row["source"] == OURS, remarks(row)
+    ours, texts = row["source"] == OURS, words.remarks(row)
     if pd.isna(row["ours"] if ours else row["theirs"]):
-        texts = [why(row) if ours else row["reason"]]
+        texts = [words.why(row) if ours else row["reason"]]
     return SEPARATOR.join(text.rstrip(".") for text in texts)
 
 
@@ -240,7 +227,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             entries = table.setdefault((network, lineage, name), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             for platform, ratio in row["ratios"].items():
-                text = significant(ratio, 2)
+                text = words.significant(ratio, 2)
                 entries[_ratio_group(platform, paper), row["column"]] = Entry(text, kind="ratio")
         own = (key for key in table if key[:2] == (network, lineage))
         first_line = table.setdefault(next(own, (network, lineage, "")), {})
@@ -314,22 +301,23 @@ def _entry(row: Row) -> Entry:
         return Entry(DASH, footnotes, kind=row["source"])
     if row["source"] == PAPER:
         return Entry(row["printed"], footnotes, bool(row["best"]), PAPER)
-    text = f"{significant(time)} {spread(time, row['low'], row['high'])}".strip()
+    text = f"{words.significant(time)} {words.spread(time, row['low'], row['high'])}".strip()
     return Entry(text, footnotes, bool(row["best"]), OURS)
 
 
 def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) -> list[str]:
     theirs = _notes_on_theirs(paper)
     if measured.cells.empty:
-        return [f"{artefact['quantity']}. {NOTHING_MEASURED}", *theirs[1:]]
+        return [f"{artefact['quantity']}. {words.NOTHING_MEASURED}", *theirs[1:]]
     more = " or is not in the paper" if theirs else ""
+    repeated = words.seeds if "epoch" in measured.rows else words.processes
     return [
         f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the fastest; "
         "where none is bold, none is shown to be. A dash is a time that does not exist, for the reason in its "
         f"footnote; an empty place was not measured here{more}.",
         *theirs[:1],
-        seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
-        raw_data(measured),
+        repeated(measured.cells),
+        words.raw_data(measured),
         *theirs[1:],
     ]
 
