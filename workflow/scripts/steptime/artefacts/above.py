@@ -16,11 +16,8 @@ from steptime.statistics import intervals
 
 # Of what stands above, and of what is below it.
 MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]
-COLUMNS = [
-    *PLACE,
-    "network_label",
-    *(f"{side}_{name}" for side in ("above", "below") for name in MEASURED),
-]
+COLUMNS = [*PLACE, "network_label"]
+COLUMNS += [f"{side}_{name}" for side in ("above", "below") for name in MEASURED]
 COLUMNS += ["ratio", "low", "high", "reason"]
 
 

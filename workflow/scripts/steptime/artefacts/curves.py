@@ -61,10 +61,7 @@ def threads_drawn(drawn: pd.DataFrame) -> str:
 
 
 def not_drawn(
-    rows: pd.DataFrame,
-    name: Callable[[Row], str],
-    reason: Callable[[Row], str] = why,
-    at: str = "",
+    rows: pd.DataFrame, name: Callable[[Row], str], reason: Callable[[Row], str] = why, at: str = ""
 ) -> list[str]:
     """A sentence for each reason for which rows have no number, with their names and the values of the column `at`."""
     word, sentences = "with" if at == "network_label" else "at", []

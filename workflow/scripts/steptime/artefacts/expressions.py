@@ -13,12 +13,8 @@ import pandas as pd
 from steptime.artefacts import functions
 from steptime.artefacts.functions import FUNCTIONS, ExpressionError, NothingThereError, Scope, meet
 
-OPERATIONS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
+OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub}
+OPERATIONS |= {ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 def evaluate(expression: str, scope: Scope) -> pd.Series:

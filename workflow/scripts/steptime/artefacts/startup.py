@@ -13,11 +13,7 @@ from steptime.render.columns import Column, Row, columns
 from steptime.render.words import mark_notes, marked, plural, significant, why, why_or
 
 # The parts of a start, in the order in which they pass, with what they are called.
-PARTS = {
-    "import_seconds": "import",
-    "build_seconds": "build",
-    "first_step_seconds": "first step",
-}
+PARTS = {"import_seconds": "import", "build_seconds": "build", "first_step_seconds": "first step"}
 # Of the processes of several devices: from their start until each has built its network.
 READY = "ready_seconds"
 NOT_NOTED = "measured before this was noted"

@@ -123,11 +123,7 @@ def _machine(axes: Axes, host: Row, height: float) -> None:
 
 
 def _group(
-    axes: Axes,
-    label: str,
-    cores: list[list[int]],
-    package: Row,
-    place: tuple[float, float, float],
+    axes: Axes, label: str, cores: list[list[int]], package: Row, place: tuple[float, float, float]
 ) -> None:
     left, top, width = place
     _box(axes, left, top - _group_height(cores), width, _group_height(cores), "cache")

@@ -142,9 +142,7 @@ def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) ->
 
 
 def _sections(
-    artefacts: list[dict[str, Any]],
-    papers: dict[str, dict[str, Any]],
-    claims: pd.DataFrame | None,
+    artefacts: list[dict[str, Any]], papers: dict[str, dict[str, Any]], claims: pd.DataFrame | None
 ) -> list[dict[str, Any]]:
     """The papers, those with the most claims first, each with its words and its artefacts, times first."""
     counts = {} if claims is None else claims["paper"].value_counts().to_dict()

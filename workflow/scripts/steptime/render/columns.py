@@ -47,10 +47,7 @@ class Column:
 
 
 def columns(
-    data: pd.DataFrame,
-    shown: Sequence[Column],
-    index: Mapping[str, Any],
-    order: Sequence[str] = (),
+    data: pd.DataFrame, shown: Sequence[Column], index: Mapping[str, Any], order: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The layout of tidy rows: `index` says by heading what names a line.
 
