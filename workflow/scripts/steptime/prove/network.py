@@ -83,20 +83,23 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     """The verdict {status, reason, proof_id} and the numbers behind it.
 
     Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns; so are
-    groups of ranks, of which one alone is as ranks that wait.
+    groups of ranks, of which one alone is as ranks that wait. A task that training steps do not prove is judged by the
+    module that its record names.
     """
-    asked = worker_job(job, spec)
+    asked, task = worker_job(job, spec), TASKS[job["task"]] if "task" in job else None
     ranks, device = asked["ranks"], asked["device"]
     groups = groups_of(ranks, asked["exchange"])
     members = len(groups[0])
     first = asked | {"ranks": members, "batch": BATCH * members}
-    if "task" in job:
-        return _prove_apart(job, first, digest, log)
-    outcome, measured = _collected(job, first | {"task": "proof", "proves": that_proves(spec)}, log)
+    proof_of = {"task": task.proof if task else "proof"}
+    proof_of |= {"proves": task.name if task else that_proves(spec)}
+    outcome, measured = _collected(job, first | proof_of, log)
     if outcome.status != "ok":
         return {"status": outcome.status, "reason": outcome.reason}, {}
-    golden_run = golden.expect(spec, first["batch"], first["ranks"])
-    proof = compare.judge(spec, golden_run, measured)
+    if task:
+        proof = importlib.import_module(f"steptime.prove.{task.proof}").judge(first, measured)
+    else:
+        proof = compare.judge(spec, golden.expect(spec, first["batch"], members), measured)
     if proof.passed and len(groups) > 1:
         outcome, measured = _collected(job, asked | {"task": "turns"}, log)
         if outcome.status != "ok":
@@ -105,30 +108,8 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         proof = replace(apart, details=proof.details | apart.details)
     place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
     # What no framework could train is no fault of this one.
-    diverges = "" if proof.passed else golden.untrainable(spec, first["batch"], first["ranks"])
-    return _verdict(job, spec, place, digest, proof, diverges)
-
-
-def _prove_apart(
-    job: dict[str, Any], asked: dict[str, Any], digest: str, log: Path
-) -> tuple[dict, dict]:
-    """The same of a task that training steps do not prove, by the module that its record names."""
-    task = TASKS[job["task"]]
-    outcome, measured = _collected(job, asked | {"task": task.proof, "proves": task.name}, log)
-    if outcome.status != "ok":
-        return {"status": outcome.status, "reason": outcome.reason}, {}
-    judge = importlib.import_module(f"steptime.prove.{task.proof}").judge
-    return _verdict(job, asked["spec"], asked["device"], digest, judge(asked, measured))
-
-
-def _verdict(
-    job: dict[str, Any],
-    spec: dict[str, Any],
-    place: str,
-    digest: str,
-    proof: compare.Proof,
-    diverges: str = "",
-) -> tuple[dict, dict]:
+    is_known = proof.passed or task
+    diverges = "" if is_known else golden.untrainable(spec, first["batch"], members)
     known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "diverged" if diverges else "not_equivalent"
     return {"status": status, "reason": diverges or proof.reason, "proof_id": known}, proof.details
