@@ -4,11 +4,9 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pandas as pd
-import pytest
 from examples import CELL, FRAMEWORKS, inputs
 
 from steptime.artefacts import startup, timeline
-from steptime.reading import InputError
 
 
 def started(first, **changes):
@@ -87,11 +85,6 @@ def test_cells_of_one_machine_that_overlap_are_named():
     data, drawing = timeline.draw(spans, FRAMEWORKS)
     assert data["overlaps_with"].notna().sum() == 3
     assert any("Dotted: a pause" in text.get_text().replace("\n", " ") for text in drawing.texts)
-
-
-def test_a_cell_that_does_not_say_when_it_ended_is_named():
-    with pytest.raises(InputError, match=f"{named(2)[0]}.parquet does not say when its run ended"):
-        spans_of(span(0, 1, 1), span(2, 3, 2) | {"ended_at": None})
 
 
 def test_the_samples_of_a_process_are_one_span():

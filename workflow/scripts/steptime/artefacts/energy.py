@@ -36,8 +36,6 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def used(measured: Measured) -> pd.DataFrame:
     """One row for each cell: joules a sample, watts, by what they are known, or as `reason` why they are not."""
     rows = measured.rows
-    if rows.empty:
-        return pd.DataFrame(columns=[*COLUMNS])
     uses = [_of(group, measured) for _, group in rows.groupby(IDENTITY, sort=False, dropna=False)]
     return pd.DataFrame(uses)
 

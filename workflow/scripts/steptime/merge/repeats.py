@@ -126,8 +126,7 @@ def choose(
 def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
     """The mean seconds of the processes of each cell of `merge.summary`, by its label."""
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
-    # Rows of the first version do not say when they ended.
-    took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds().fillna(0)
+    took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds()
     means = took.groupby([words.key(row) for row in processes.to_dict("records")]).mean()
     return {at: means[words.key(row)] for at, row in summary.iterrows()}
 
