@@ -58,7 +58,7 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
                 for lines in (words.facts, words.notes)
             )
             layout, own = layouts.read_layout(rows), replace(words, facts=facts, notes=notes)
-            shown["table"] = Markup(layouts.in_html("table.html.jinja", layout, own, ""))
+            shown["table"] = Markup(layouts.web_page(layout, own, "table.html.jinja"))
             shown |= {"rows": rows, "short": words.paper}
             if ours := [entry.text for entry in layout.to_numpy().ravel() if "ours" in entry.kind]:
                 shown["empty"] = not {*ours} - {"", layouts.DASH}

@@ -209,12 +209,7 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
-def web_page(layout: pd.DataFrame, page: Page) -> str:
-    """A layout of entries as one self-contained HTML page."""
-    return in_html("page.html.jinja", layout, page, "h1")
-
-
-def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> str:
+def web_page(layout: pd.DataFrame, page: Page, template: str = "page.html.jinja") -> str:
     """A layout by a template of this folder; footnotes are named by the artefact: a page can hold several."""
     named = any(layout.index.names)
     down = _spans(list(map(_levels, layout.index))) if named else [()] * len(layout)
@@ -225,7 +220,6 @@ def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> st
     ]
     return TEMPLATES.get_template(template).render(
         page=page,
-        heading=heading,
         names=layout.index.names if named else [],
         above=above,
         lines=[
