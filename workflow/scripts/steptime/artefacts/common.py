@@ -8,10 +8,10 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
+from steptime.render import words
 from steptime.render.columns import Column, Row, laid_out
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import PAPER
-from steptime.render.words import environment_labels, origin, plural, ranged, version_order
 
 # What tidy rows begin with that have one row for each cell.
 NAMED = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
@@ -24,14 +24,14 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
     """
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
-        framework_label=environment_labels(frameworks, rows),
+        framework_label=words.environment_labels(frameworks, rows),
     )
     place = pd.DataFrame(
         {
             "network": rows["network"].map(list(catalogue).index),
             **({"batch": rows["batch"]} if "batch" in rows else {}),
             "framework": [frameworks[name].order for name in rows["framework"]],
-            "environment": rows["environment"].map(version_order),
+            "environment": rows["environment"].map(words.version_order),
             # The first mode seen is the framework's default.
             "mode": rows["mode"].map({mode: at for at, mode in enumerate(rows["mode"].unique())}),
         }
@@ -60,19 +60,28 @@ def of_network(row: Mapping[str, Any]) -> str:
 
 def place_of(row: Mapping[str, Any]) -> str:
     """Where a row was measured: 'local-cpu, 2 threads'; of a GPU its platform."""
-    threads = plural(int(row["threads"]), "thread")
+    threads = words.plural(int(row["threads"]), "thread")
     return row["platform"] if row.get("device") == "gpu" else f"{row['platform']}, {threads}"
 
 
 def ranks_of(row: Mapping[str, Any]) -> str:
     """On how many devices a row was measured, and how these share gradients: '2 x 1 thread, sync'."""
-    ranks = f"{row['devices']} x {plural(row['threads'], 'thread')}"
+    ranks = f"{row['devices']} x {words.plural(row['threads'], 'thread')}"
     return f"{ranks}, {row['exchange']}" if row["exchange"] else ranks
 
 
 def ratio_of(row: Row) -> str | None:
     """A row's ratio with its interval, None where it has none."""
-    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
+    return None if pd.isna(row["ratio"]) else words.ranged(row["ratio"], row["low"], row["high"])
+
+
+def number(heading: str, of: str, scale: float = 1, digits: int = 2, kind: str = "ours") -> Column:
+    """A column of the number `of` results that were timed, times `scale`."""
+
+    def shown(row: Row) -> float | None:
+        return None if pd.isna(row["seconds"]) else row[of]
+
+    return Column(heading, shown, lambda value: words.significant(value * scale, digits), kind=kind)
 
 
 def stacked(
@@ -94,7 +103,7 @@ def stacked(
 def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> None:
     """Fills the page of a table: facts of what was measured; notes, those of the entry, and where the rows lie."""
     measured = measured or inputs.measured
-    *inputs.page.facts, rows = origin(measured)
+    *inputs.page.facts, rows = words.origin(measured)
     inputs.page.notes = [*notes, *inputs.page.notes, rows]
 
 

@@ -84,20 +84,11 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data.reindex(columns=COLUMNS), _layout(data)
 
 
-def _line(
-    heading: str, name: str, divisor: float = 1, digits: int = 2, kind: str = "ours"
-) -> Column:
-    def shown(row: Row) -> float | None:
-        return None if pd.isna(row["seconds"]) else row[name]
-
-    return Column(heading, shown, lambda value: significant(value / divisor, digits), kind=kind)
-
-
 LINES = [
     Column("time (s)", "seconds", significant, why, "ours", marked),
-    _line("÷ newest", "ratio", kind="ratio"),
-    _line("start (s)", "startup_seconds"),
-    _line("memory (MiB)", "peak_memory_bytes", 2**20, 3),
+    common.number("÷ newest", "ratio", kind="ratio"),
+    common.number("start (s)", "startup_seconds"),
+    common.number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),
 ]
 NAMES = ["Framework", "Platform", "Version", "Released", "Registers"]
 

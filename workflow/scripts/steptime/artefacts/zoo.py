@@ -68,19 +68,12 @@ def _time(row: Row) -> Entry:
     return Entry(text, tuple(remarks(row)), row["word"] == FASTEST, "ours")
 
 
-def _number(heading: str, name: str, scale: float, digits: int) -> Column:
-    def shown(row: Row) -> float | None:
-        return row[name] if row["status"] == "ok" else None
-
-    return Column(heading, shown, lambda value: significant(value * scale, digits), kind="ours")
-
-
 LINES = [
     Column("time per mini-batch (s)", _time),
-    _number("times the fastest", "ratio", 1, 2),
+    common.number("times the fastest", "ratio"),
     Column("share of peak", "share_of_peak", efficiency.percent, kind="ours"),
-    _number("start (s)", "startup_seconds", 1, 2),
-    _number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),
+    common.number("start (s)", "startup_seconds"),
+    common.number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),
 ]
 NAMES = ["Framework", "Threads", "Registers", "Linear algebra"]
 
