@@ -15,7 +15,7 @@ from steptime.artefacts.inputs import read_printed
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
 from steptime.merge.summary import BY_REPEAT
-from steptime.merge.trainings import Trained, in_step
+from steptime.merge.trainings import in_step
 from steptime.plan.cell import IDENTITY, PLAIN
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
@@ -135,7 +135,12 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
     parts = [pd.DataFrame(columns=columns)]
     for grid in grids:
         own = [steps.cells.assign(cores=_cores(steps)) for steps in grid.steps]
-        own += [_trainings(grid.trained)] if len(grid.trained.runs) else []
+        if len(grid.trained.runs):
+            times = grid.trained.times
+            # A subset of a data set stands where a variant does; its networks are the paper's own.
+            plain = times.cells["variant"].isin(["", *grid.trained.runs["dataset_label"]])
+            variant = times.cells["variant"].where(~plain, "")
+            own.append(times.cells.assign(variant=variant, cores=_cores(times)))
         parts += [part.assign(grid=grid.name)[columns] for part in own]
     cells = pd.concat(parts, ignore_index=True)
     cells = cells[(cells["variant"] == "") & ~cells["status"].isin(NO_EVIDENCE)]
@@ -226,10 +231,3 @@ def _cores(measured: Measured) -> pd.Series:
         for name, machine in measured.platforms.items()
     }
     return measured.cells["platform"].map(cores)
-
-
-def _trainings(trained: Trained) -> pd.DataFrame:
-    cells = trained.times.cells
-    # A subset of a data set stands where a variant does; its networks are the paper's own.
-    plain = cells["variant"].isin(["", *trained.runs["dataset_label"]])
-    return cells.assign(variant=cells["variant"].where(~plain, ""), cores=_cores(trained.times))

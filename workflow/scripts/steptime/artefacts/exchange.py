@@ -81,10 +81,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.set_ylabel("algbw (GB/s), more is better")
         handles = []
         named = ["framework_label", "platform", "threads", "devices"]
-        for label, line in drawn.groupby(named, sort=False):
+        for (name, platform, threads, devices), line in drawn.groupby(named, sort=False):
             style = inputs.frameworks[line["framework"].iloc[0]].style
             axes.plot(line["bytes"], line["algbw"], **style, zorder=3)
-            handles.append(figures.key(_label(label, several.max() > 1), **style))
+            where = f", {platform}, {devices} x {plural(threads, 'thread')}"
+            handles.append(figures.key(name + (where if several.max() > 1 else ""), **style))
         if len(copies):
             grey = {"color": figures.GREY, "linestyle": ":"}
             fastest = copies.groupby("bytes")["algbw"].median()
@@ -102,12 +103,6 @@ def size_text(size: float) -> str:
         if size >= length:
             return f"{significant(size / length) if size % length else int(size // length)} {unit}"
     return f"{int(size)} B"
-
-
-def _label(place: Any, several: bool) -> str:
-    framework, platform, threads, devices = place
-    where = f", {platform}, {devices} x {plural(threads, 'thread')}"
-    return framework + (where if several else "")
 
 
 def _why(row: Row) -> str:

@@ -108,7 +108,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the figure: a line of panels for each series, a line in them for each network."""
     data = inputs.table[0]
     styles = _styles(data, inputs.networks)
-    data = data.assign(at=_places(data))
+    days = pd.to_datetime(data["released"])
+    years = days.dt.year + (days.dt.day_of_year - 1) / 365.25
+    unknown = data["released"].isna().groupby(data["series"]).transform("any")
+    # A version stands at its day, in years, or at its place where a day of the series is not known.
+    data = data.assign(at=years.where(~unknown, data["place"]).astype(float))
     panels = list(data.groupby(["series", "platform"], sort=False))
     height = 0.6 + PANEL_INCHES * len(panels)
     shared: dict[str, Any] = {"sharex": "row", "sharey": "col", "squeeze": False}
@@ -136,14 +140,6 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         ]
         figures.notes_below(drawing, _notes(data), handles, 5)
     return data.drop(columns="at"), drawing
-
-
-def _places(data: pd.DataFrame) -> pd.Series:
-    """Where a version stands: its day, in years, or its place where a day of the series is not known."""
-    days = pd.to_datetime(data["released"])
-    years = days.dt.year + (days.dt.day_of_year - 1) / 365.25
-    unknown = data["released"].isna().groupby(data["series"]).transform("any")
-    return years.where(~unknown, data["place"]).astype(float)
 
 
 def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:

@@ -21,8 +21,15 @@ DARK = "#444444"
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn (COLUMNS; `rate` in GB/s) and the drawing."""
-    data = build(inputs)
+    """The rows that are drawn (COLUMNS; `rate` in GB/s) and the drawing. Raises InputError where nothing was timed."""
+    rows = common.cells_of(inputs)
+    rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
+    if rows.empty:
+        raise InputError(
+            "The grid has no timed cell on several devices: write `devices: [1, 2]` into it."
+        )
+    rate = rows["bytes_exchanged"].astype(float) / rows["seconds"] / 1e9
+    data = rows.assign(rate=rate)[COLUMNS]
     with figures.canvas(height=1.1 + ROW_INCHES * len(data)) as (drawing, axes):
         axes.axis("off")
         axes.set(xlim=(0, 1), ylim=(len(data) - 0.4, -0.6))
@@ -38,18 +45,6 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     ]
     figures.notes_below(drawing, notes)
     return data, drawing
-
-
-def build(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each timed cell of several ranks. Raises InputError where there is none."""
-    rows = common.cells_of(inputs)
-    rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
-    if rows.empty:
-        raise InputError(
-            "The grid has no timed cell on several devices: write `devices: [1, 2]` into it."
-        )
-    rate = rows["bytes_exchanged"].astype(float) / rows["seconds"] / 1e9
-    return rows.assign(rate=rate)[COLUMNS]
 
 
 def _line(axes: Axes, at: int, row: dict[str, Any], colour: str) -> None:

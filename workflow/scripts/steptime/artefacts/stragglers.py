@@ -35,10 +35,8 @@ INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices"
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; steps a second of a rank by its own clock, and shares of those alone) and the layout."""
     operations = parts.read(inputs)
-    data = pd.DataFrame(
-        [_row(cell) for _, cell in operations.groupby(IDENTITY, sort=False, dropna=False)],
-        columns=COLUMNS,
-    )
+    rows = [_row(cell) for _, cell in operations.groupby(IDENTITY, sort=False, dropna=False)]
+    data = pd.DataFrame(rows, columns=COLUMNS)
     common.describe(
         inputs,
         "Alone: every rank has its CPUs for itself. Slow: as many programs that do nothing but compute are on the CPUs "

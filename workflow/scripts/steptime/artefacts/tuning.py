@@ -55,7 +55,10 @@ def winners(rows: pd.DataFrame) -> str:
     other, same, tied, changed, open_ = (list[str]() for _ in range(5))
     for _, place in rows.groupby(PLACE, sort=False, dropna=False):
         network = place["network_label"].iloc[0]
-        with_them, without = (_leaders(place, name) for name in ("verdict", "plain_verdict"))
+        with_them, without = (
+            set(place.loc[place[name].isin([FASTEST, TIED]), "framework_label"])
+            for name in ("verdict", "plain_verdict")
+        )
         if not with_them or not without:
             open_.append(network)
         elif with_them & without and with_them != without:
@@ -73,10 +76,6 @@ def winners(rows: pd.DataFrame) -> str:
         f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
     ]
     return " ".join(filter(None, sentences))
-
-
-def _leaders(place: pd.DataFrame, column: str) -> set[str]:
-    return set(place.loc[place[column].isin([FASTEST, TIED]), "framework_label"])
 
 
 def _led(names: set[str]) -> str:
