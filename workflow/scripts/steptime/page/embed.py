@@ -21,12 +21,8 @@ PLAIN = " !$()*+,-./:;=?@[]_|~{}"  # in the address of an image, besides letters
 
 
 def render(template: str, **facts: Any) -> str:
-    templates = Environment(
-        loader=FileSystemLoader([HERE, HERE.parent / "render"]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader([HERE, HERE.parent / "render"])
+    templates = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return templates.get_template(template).render(**facts)
 
 

@@ -28,12 +28,8 @@ class Framework:
 
     def line(self, turn: int) -> dict[str, Any]:
         """The style of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
-        dashes = DASHES[turn % len(DASHES)]
-        return {
-            **self.style,
-            "linestyle": dashes,
-            "markerfacecolor": "white" if turn else self.colour,
-        }
+        style = {"linestyle": DASHES[turn % len(DASHES)]}
+        return self.style | style | {"markerfacecolor": "white" if turn else self.colour}
 
 
 class Frameworks:

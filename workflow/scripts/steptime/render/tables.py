@@ -194,15 +194,10 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
         headings = _sparse(layout.index).map(in_markdown)
         headings.index = flat.index
         flat = pd.concat([headings, flat], axis=1)
-    lines = [
-        in_markdown(f"## {page.paper}: {page.title}"),
-        "",
-        in_markdown(page.caption),
-        "",
-        *[in_markdown(f"{fact}  ") for fact in page.facts],
-        "",
-    ]
-    lines += [flat.to_markdown(index=False, disable_numparse=True), ""]
+    head = [f"## {page.paper}: {page.title}", "", page.caption, ""]
+    head += [f"{fact}  " for fact in page.facts]
+    table = flat.to_markdown(index=False, disable_numparse=True)
+    lines = [*map(in_markdown, head), "", table, ""]
     lines += [f"<sup>{letter}</sup> {in_markdown(text)}.  " for text, letter in letters.items()]
     lines += [""] if letters else []
     lines += [in_markdown(f"- {note}") for note in page.notes]
