@@ -221,7 +221,9 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
     style = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
     for _, group in intensities.groupby((~near).cumsum()):
         middle = math.exp(sum(map(math.log, group)) / len(group))
-        figures.say(axes, ", ".join(group.index), (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style)
+        figures.say(
+            axes, ", ".join(group.index), (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **style
+        )
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:

@@ -64,10 +64,9 @@ class Scope:
     `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
     where there is a dash), the columns of USED, and where it was measured here those of LOW and HIGH. Its frameworks
     are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of all papers (`paper`,
-    `file`, `row`, `column`, `value`, `number`).
-    Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
-    `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached.
+    `file`, `row`, `column`, `value`, `number`). Where times are not the paper's own, `stands_for` says which kind of
+    device stands for each of its platforms. `batches` is the mini-batch size of each network where a claim names none,
+    `networks` are the paper's. `alone` has the times of single operations, `varied` what variants of a network reached.
     `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
     with more threads than cores, `rows` the index of the times that were selected.
     """

@@ -14,7 +14,7 @@ from steptime.environments.libraries import registers
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.columns import Column, Row
+from steptime.render.columns import Column
 from steptime.render.words import marked, plural, processes, significant, version_order, why
 
 COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]

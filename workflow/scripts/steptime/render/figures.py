@@ -83,8 +83,7 @@ def batch_axis(axes: Axes, batches: list[int]) -> None:
     """A base-2 axis whose ticks are exactly these mini-batch sizes."""
     axes.set_xscale("log", base=2)
     plain_logarithms(axes.xaxis, FixedLocator(batches))
-    # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the
-    # edge.
+    # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the edge.
     margin = 2 if len(batches) == 1 else 2**0.5
     axes.set_xlim(min(batches) / margin, max(batches) * margin)
     axes.set_xlabel("mini-batch size (samples)")
