@@ -82,8 +82,9 @@ def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(t
 
 
 def test_a_mark_that_all_points_of_a_figure_have_is_said_without_their_names():
-    names = {"network_label": "FCN-5", "framework_label": ["PyTorch", "JAX"], "threads": 2}
-    rows = pd.DataFrame(names | {"marks": ["throttled, disturbed", "disturbed"]})
+    names = {"network_label": "FCN-5", "framework_label": ["PyTorch", "PyTorch", "JAX"]}
+    names |= {"threads": 2, "batch": [8, 16, 8]}
+    rows = pd.DataFrame(names | {"marks": ["throttled, disturbed", "disturbed", "disturbed"]})
     named, of_all = words.mark_notes(rows)
-    assert named.startswith("Marked (at threads): PyTorch, FCN-5 at 2 (a CPU quota")
+    assert named.startswith("Marked (at mini-batches): PyTorch, FCN-5 at 8 (a CPU quota")
     assert of_all.startswith("All are marked: another program or another guest")

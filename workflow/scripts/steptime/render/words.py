@@ -177,19 +177,24 @@ def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
 
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
-    """One sentence for each mark of a figure's rows (network_label, framework_label, threads, marks)."""
+    """One sentence for each mark of a figure's rows (network_label, framework_label, threads, batch, marks)."""
+    named, axes = (
+        ["framework_label", "network_label"],
+        {"threads": "threads", "batch": "mini-batches"},
+    )
+    at = [axis for axis in axes if axis in rows and rows.groupby(named)[axis].nunique().max() > 1]
+    where = f" (at {axes[at[0]]})" if at else ""
     notes, by_mark = [], rows.assign(mark=rows["marks"].str.split(", ")).explode("mark")
     for mark, marked in by_mark[by_mark["mark"] != ""].groupby("mark", sort=False):
         meaning = MARK_WORDS.get(mark, mark)
         if len(marked) == len(rows) > 1:
             notes.append(f"All are marked: {meaning}.")
             continue
-        results = marked.groupby(["framework_label", "network_label"], sort=False)
-        names = "; ".join(
-            f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
-            for (framework, network), cells in results
-        )
-        notes.append(f"Marked (at threads): {names} ({meaning}).")
+        names = []
+        for name, results in marked.groupby(named, sort=False):
+            places = map(str, sorted(results[at[0]].unique())) if at else []
+            names.append(" at ".join(filter(None, [", ".join(name), ", ".join(places)])))
+        notes.append(f"Marked{where}: {'; '.join(names)} ({meaning}).")
     return notes
 
 
