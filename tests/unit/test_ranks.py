@@ -18,7 +18,6 @@ from shared.statistics import median
 from steptime import networks
 from steptime.prove import network
 from steptime.supervisor import ranks, supervise
-from steptime.tasks import outcomes
 
 SCRIPTS = ROOT / "workflow/scripts"
 SAMPLING = {"budget_seconds": 0.3, "precision": 0.1, "least_samples": 3}
@@ -176,17 +175,17 @@ def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(st
         assert together == pytest.approx(alone, rel=1e-4), name
     for outcome in (two, apart, mixed):
         assert [epoch["steps"] for epoch in outcome.epochs] == [5, 5]
-        assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] > 0
+        assert outcome.used_by_ranks()[1]["cpu_seconds"] > 0
     for outcome in (apart, mixed):
         # Each of the two, or of two groups, makes an update where the one makes one.
         assert outcome.epochs[0]["loss"] != pytest.approx(one.epochs[0]["loss"], rel=1e-4)
-        assert outcomes.exchanged(outcome)["staleness"] is not None
+        assert outcome.exchanged()["staleness"] is not None
 
 
 def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path):
     outcome = timed(stand_in, tmp_path)
     assert outcome.status == "ok", outcome
-    first, second = outcomes.used_by_ranks(outcome)
+    first, second = outcome.used_by_ranks()
     assert not set(first["cpus"]) & set(second["cpus"]) or os.cpu_count() == 1
     whole = sum(steps * seconds for steps, seconds in outcome.samples)
     assert 0 < second["cpu_seconds"] < whole and 0.5 * whole < second["seconds"] < whole
@@ -201,7 +200,7 @@ def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp
     apart = stand_in | {"adapter": "stand_in.apart", "exchange": "async"}
     outcome = timed(apart, tmp_path)
     assert outcome.status == "ok", outcome
-    found = outcomes.exchanged(outcome)
+    found = outcome.exchanged()
     # Nothing goes over a network. Two ranks of the same speed are mostly one update apart.
     assert found["bytes_exchanged"] < 1000 and 0 < found["staleness"] < 100
 
@@ -276,13 +275,13 @@ def test_sums_alone_are_held_against_what_they_must_be_on_every_rank(
     for alone, copied in zip(outcome.parts[::2], outcome.parts[1::2], strict=True):
         assert wrong in alone["lacking"] and bool(alone["samples"]) != bool(wrong), alone
         assert copied["samples"] and copied["way"] == "copy in memory"
-    assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] > 0
+    assert outcome.used_by_ranks()[1]["cpu_seconds"] > 0
 
 
 def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):
     outcome = timed(stand_in, tmp_path, "slow")
     assert outcome.status == "ok" and min(seconds for _, seconds in outcome.samples) > 0.2
-    assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] < 0.5 * sum(
+    assert outcome.used_by_ranks()[1]["cpu_seconds"] < 0.5 * sum(
         steps * seconds for steps, seconds in outcome.samples
     )
 

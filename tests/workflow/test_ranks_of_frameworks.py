@@ -29,7 +29,6 @@ from steptime.prove import adapter, network
 from steptime.supervisor import network as own_network
 from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
-from steptime.tasks import outcomes
 
 pytestmark = pytest.mark.alone
 
@@ -104,7 +103,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     outcome = timed(job, prefix, log)
     assert outcome.status == "ok", outcome
     assert outcome.ranks
-    found = outcomes.exchanged(outcome)
+    found = outcome.exchanged()
     tells = exchange in GROUPED and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
     assert set(Path("/dev/shm").iterdir()) <= left

@@ -26,7 +26,7 @@ from steptime.say import doing, say
 from steptime.supervisor import nodes, progress, resources
 from steptime.supervisor.ranks import HERE
 from steptime.supervisor.supervise import Outcome, run_worker
-from steptime.tasks import TASKS, outcomes
+from steptime.tasks import TASKS
 
 MEMORY_SHARE = 0.9
 # Of the columns of a run's lines: environment, network, numbers.
@@ -230,7 +230,7 @@ class CellRun:
             "reference": digests.file_digest(*self.options.reference),
         }
         if outcome.ranks:
-            footer["ranks"] = outcomes.used_by_ranks(outcome)
+            footer["ranks"] = outcome.used_by_ranks()
         if self.left_out:
             seen = self._columns(self.left_out)
             footer["left_out"] = {name: seen[name] for name in ("status", "reason", "started_at")}
@@ -301,7 +301,7 @@ class CellRun:
             base = self.catalogue[base]["variant_of"]
         wall, used = done.get("wall_seconds"), done.get("cpu_seconds", 0.0)
         waited, used_here = done.get("waited_seconds"), used
-        first, *others = outcomes.used_by_ranks(outcome) or [{}]
+        first, *others = outcome.used_by_ranks() or [{}]
         for rank in others:
             # Of the first, the worker itself has told.
             used += rank.get("cpu_seconds", 0.0)
@@ -344,7 +344,7 @@ class CellRun:
         span = outcome.span or (self.began, self.began + took)
         facts |= {"started_at": span[0], "ended_at": span[1]}
         if outcome.ranks:
-            facts |= outcomes.exchanged(outcome)
+            facts |= outcome.exchanged()
         used_gpus = self.devices.columns() if self.devices else {}
         held = [each.get("throttled_seconds") for each in (disturbed, used_gpus)]
         throttled = max((seconds for seconds in held if seconds is not None), default=None)

@@ -88,6 +88,30 @@ class Outcome:
     # By the clock of `time.monotonic`.
     made_at: float = field(default_factory=time.monotonic, compare=False)
 
+    def used_by_ranks(self) -> list[dict[str, Any]]:
+        """Of several ranks, what each used: its `seconds` in steps and `cpu_seconds` besides what `Rank.facts` says."""
+        warm = self.events.get("warmup", {}).get("steps", 0)
+        taken = [steps for steps, _ in self.samples] + [epoch["steps"] for epoch in self.epochs]
+        last, uses = warm + sum(taken), []
+        for rank in self.ranks:
+            done, seconds, cpu = 0, 0.0, 0.0
+            for steps, spent, used in rank.get("blocks", []):
+                if warm <= done < last:
+                    seconds, cpu = seconds + spent, cpu + used
+                done += steps
+            known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
+            uses.append({name: rank[name] for name in rank if name != "blocks"} | known)
+        return uses
+
+    def exchanged(self) -> dict[str, Any]:
+        """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where it is told."""
+        steps, sent = sum(steps for steps, _ in self.samples), interference.growth(self.loopback)
+        told = {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)}
+        for name in ("exchange_seconds", "staleness"):
+            values = [rank[name] for rank in self.ranks if rank.get(name) is not None]
+            told[name] = sum(values) / len(values) if values else None
+        return told
+
 
 def run_worker(
     prefix: Path,

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from steptime.tasks.outcomes import used_by_ranks
 from steptime.tasks.record import STEP_REGION, Policy, Task, least_repeats
 from steptime.tasks.rows import STEPS, says_median
 
@@ -17,7 +16,7 @@ def _policy(grid: dict[str, Any]) -> Policy:
 
 def read(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
     warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
-    others = sum(rank.get("cpu_seconds", 0.0) for rank in used_by_ranks(outcome)[1:])
+    others = sum(rank.get("cpu_seconds", 0.0) for rank in outcome.used_by_ranks()[1:])
     return {
         "first_step_seconds": warmup.get("first_seconds"),
         "warmup_steps": warmup.get("steps"),
