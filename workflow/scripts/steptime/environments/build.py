@@ -26,7 +26,7 @@ from steptime.atomic import write_json
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.interpreter import STAMP, SUPPLIED
 from steptime.environments.prepare import InstallError
-from steptime.plain import plain
+from steptime.plain import plain, plural
 from steptime.say import doing, say
 
 PREPARED = ".steptime-prepared"
@@ -88,7 +88,9 @@ class Builder:
                     self._python_by_uv()
                 self._packages()
                 self._check_cuda()
-            self._prepare()
+            if self.step:
+                parts = prepare.step(self.step)(self.prefix.absolute(), self.run)
+                (self.prefix / PREPARED).write_text(json.dumps(parts))
         except (InstallError, OSError):
             remove(self.prefix)
             raise
@@ -181,11 +183,6 @@ class Builder:
         # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
         # A package may hold files that are not for this Python, so the exit code says nothing.
         self.run(self.python, "-m", "compileall", "-q", "-j", "0", self.prefix / "lib")
-
-    def _prepare(self) -> None:
-        if self.step:
-            parts = prepare.step(self.step)(self.prefix.absolute(), self.run)
-            (self.prefix / PREPARED).write_text(json.dumps(parts))
 
     def _exact(self, name: str) -> str:
         """A package with the sign before its version: for CUDA torch===2.13.0, which no wheel 2.13.0+cpu satisfies."""
@@ -291,7 +288,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
         with prefix.with_name(f".{environment}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not builder.stands():
-                count = f"{len(wanted.packages)} package{'s'[: len(wanted.packages) != 1]}"
+                count = plural(len(wanted.packages), "package")
                 doing(f"making the environment {environment}")
                 say(f"{environment}: making the environment, Python {wanted.python} with {count}")
                 builder.build()

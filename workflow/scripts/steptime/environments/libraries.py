@@ -133,12 +133,16 @@ def _read(path: Path) -> dict[str, Any] | None:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if struct.unpack_from("<H", content, 18)[0] != 62:
                 return None
-            spans = list(_code(content))
+            spans = []
+            for at, kind, flags in _segments(content):
+                if kind == LOAD and flags & EXECUTABLE:
+                    begin, _, _, length = struct.unpack_from("<QQQQ", content, at + 8)
+                    spans.append((begin, begin + length))
             counts = {
                 name: sum(
-                    name != "SSE" or _is_packed(content, at.start())
+                    name != "SSE" or _is_packed(content, found.start())
                     for span in spans
-                    for at in pattern.finditer(content, *span)
+                    for found in pattern.finditer(content, *span)
                 )
                 for name, pattern in PATTERNS.items()
             }
@@ -157,14 +161,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _is_packed(content: mmap.mmap, at: int) -> bool:
     before, last = content[at - 2 : at]
     return last not in OTHERS and not (last in REX and before in OTHERS)
-
-
-def _code(content: mmap.mmap) -> Iterator[tuple[int, int]]:
-    """Begin and end of the executable segments of an ELF file of 64 bits."""
-    for at, kind, flags in _segments(content):
-        if kind == LOAD and flags & EXECUTABLE:
-            begin, _, _, length = struct.unpack_from("<QQQQ", content, at + 8)
-            yield begin, begin + length
 
 
 def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
@@ -193,9 +189,6 @@ def clear(path: Path, place: int) -> None:
     """Takes off the flag at a place. In a copy: the file may be one with that of an installer's cache."""
     copy = path.with_name(f".{path.name}.cleared")
     shutil.copy2(path, copy)
-    with copy.open("r+b") as file:
-        file.seek(place)
-        flags = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([flags & ~EXECUTABLE]))
+    with copy.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+        content[place] &= ~EXECUTABLE
     copy.replace(path)

@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -110,60 +109,52 @@ class NodeTask:
 
 def launch(platform: str, nodes: int, threads: int) -> Launch:
     """How to start ranks of so many threads on a platform's nodes, in this job; ends the program without them."""
-    begin = partial(_started, platform=platform, nodes=nodes, threads=threads)
+
+    @contextmanager
+    def started(
+        python: Path, job: dict[str, Any], cpus: list[int], variables: dict[str, str], log: Path
+    ) -> Iterator[list[Rank]]:
+        # As `ranks.started`; which `cpus` a rank has is decided on its node.
+        count, scratch = job["ranks"], Path(variables["TMPDIR"]).absolute()
+        printed, meeting = scratch / "step", scratch / "meeting"
+        logs = [log.absolute(), *(scratch / f"rank{number}.log" for number in range(1, count))]
+        meeting.mkdir()
+        secret, each = secrets.token_hex(16), count // nodes
+        cores = placement.entry(platform)["cores"]
+        ranks: list[Rank] = []
+        with ExitStack() as stack:
+            stack.callback(gather, ranks)
+            server = stack.enter_context(_listening(log))
+            step = stack.enter_context(_step(server, count, nodes, cores, secret, printed, log))
+            # Before the step is waited for: who comes too late goes again.
+            stack.callback(server.close)
+            tasks = _gathered(server, count, secret, step, printed, log, stack)
+            _check(tasks, platform, log)
+            addresses = {
+                "STEPTIME_MEETING": str(meeting),
+                "STEPTIME_ENDPOINTS": ",".join(f"{task.address}:{task.port}" for task in tasks),
+                "STEPTIME_SERVER": f"{tasks[0].address}:{tasks[0].server}",
+                "STEPTIME_NETWORK": "nodes",
+            }
+            for number, task in enumerate(tasks):
+                follows = {"rank": number, "task": job.get("follow", "follow")} if number else {}
+                _tell(
+                    task.connection,
+                    python=str(python.absolute()),
+                    job=job | follows,
+                    variables=variables | addresses | {"STEPTIME_INTERFACE": task.interface},
+                    log=str(logs[number]),
+                    cpus=[threads, each],
+                    links=[tasks[0].address, tasks[0].links],
+                )
+            for number, task in enumerate(tasks):
+                owes = () if number else events.owed(job)
+                ranks.append(_rank(number, task, logs[number], owes))
+                stack.callback(ranks[-1].pipe.close)
+            yield ranks
+
     # Beside the log, since all nodes see that.
-    return Launch(lambda log: log.parent.absolute(), begin)
-
-
-@contextmanager
-def _started(
-    python: Path,
-    job: dict[str, Any],
-    cpus: list[int],
-    variables: dict[str, str],
-    log: Path,
-    platform: str,
-    nodes: int,
-    threads: int,
-) -> Iterator[list[Rank]]:
-    """As `ranks.started`; which `cpus` a rank has is decided on its node."""
-    count, scratch = job["ranks"], Path(variables["TMPDIR"]).absolute()
-    printed, meeting = scratch / "step", scratch / "meeting"
-    logs = [log.absolute(), *(scratch / f"rank{number}.log" for number in range(1, count))]
-    meeting.mkdir()
-    secret, each = secrets.token_hex(16), count // nodes
-    cores = placement.entry(platform)["cores"]
-    ranks: list[Rank] = []
-    with ExitStack() as stack:
-        stack.callback(gather, ranks)
-        server = stack.enter_context(_listening(log))
-        step = stack.enter_context(_step(server, count, nodes, cores, secret, printed, log))
-        # Before the step is waited for: who comes too late goes again.
-        stack.callback(server.close)
-        tasks = _gathered(server, count, secret, step, printed, log, stack)
-        _check(tasks, platform, log)
-        addresses = {
-            "STEPTIME_MEETING": str(meeting),
-            "STEPTIME_ENDPOINTS": ",".join(f"{task.address}:{task.port}" for task in tasks),
-            "STEPTIME_SERVER": f"{tasks[0].address}:{tasks[0].server}",
-            "STEPTIME_NETWORK": "nodes",
-        }
-        for number, task in enumerate(tasks):
-            follows = {"rank": number, "task": job.get("follow", "follow")} if number else {}
-            _tell(
-                task.connection,
-                python=str(python.absolute()),
-                job=job | follows,
-                variables=variables | addresses | {"STEPTIME_INTERFACE": task.interface},
-                log=str(logs[number]),
-                cpus=[threads, each],
-                links=[tasks[0].address, tasks[0].links],
-            )
-        for number, task in enumerate(tasks):
-            owes = () if number else events.owed(job)
-            ranks.append(_rank(number, task, logs[number], owes))
-            stack.callback(ranks[-1].pipe.close)
-        yield ranks
+    return Launch(lambda log: log.parent.absolute(), started)
 
 
 @contextmanager
@@ -202,21 +193,14 @@ def _step(
         *(f"--cpus-per-task={cores * nodes // count}",),
         *(sys.executable, "-m", "steptime", "supervisor.task", f"{address}:{port}"),
     ]
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if name in KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_"))
-    }
+    of_step = ("SLURM_", "SRUN_", "SBATCH_")
+    kept = [name for name in os.environ if name in KEPT or not name.startswith(of_step)]
+    variables = {name: os.environ[name] for name in kept} | {SECRET: secret}
     with printed.open("wb") as output:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output}
+        streams["stderr"] = subprocess.STDOUT
         try:
-            step = subprocess.Popen(
-                command,
-                env=variables | {SECRET: secret},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            step = subprocess.Popen(command, env=variables, start_new_session=True, **streams)
         except OSError as error:
             _give_up(log, f"srun does not start: {error}. Nothing was measured.")
     try:

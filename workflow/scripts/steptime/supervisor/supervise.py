@@ -134,14 +134,57 @@ def run_worker(
     nothing of the framework. Waits until no other run measures on this machine; what is only proven may be beside its
     like.
     """
+    limits = Limits(limit_seconds, limit_bytes)
+
+    def attempt() -> Outcome:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        kills_before = processes.kernel_kills()
+        outcome, pace = Outcome(), Pace()
+        # A framework may have put something else in its place.
+        with tempfile.TemporaryDirectory(
+            prefix="steptime-", dir=launch.folder(log), ignore_cleanup_errors=True
+        ) as scratch:
+            given = isolated(
+                variables
+                | own_folders(prefix, scratch)
+                | {"STEPTIME_THROTTLING": os.pathsep.join(cgroups.throttling_files())}
+                | _libraries(variables, job["device"], scratch),
+                job["device"],
+                worker_path(scratch),
+            )
+            try:
+                with launch.started(prefix / "bin/python", job, cpus, given, log) as members:
+                    meanwhile()
+                    _watch(members, outcome, limits, [*watches, pace])
+                    if outcome.status == "ok":
+                        outcome.status, outcome.reason = endings.cause(
+                            members, lambda: processes.kernel_kills() > kills_before
+                        )
+                        if outcome.status == "out_of_memory":
+                            _end_proof(members[0], outcome)
+                    wrong = pace.refusal(outcome.samples, outcome.epochs)
+                    if outcome.status == "ok" and wrong:
+                        outcome.status, outcome.reason = "not_equivalent", wrong
+                    outcome.printed = "\n".join(rank.tail() for rank in members)
+            except ranks.NotStarted as error:
+                outcome.status, outcome.reason = "crashed", str(error)
+                return outcome
+            if outcome.status == "crashed":
+                # Before its own temporary files go.
+                _refuse_full_disk(outcome.reason, log, Path(scratch))
+        if len(members) > 1:
+            outcome.ranks = [rank.facts() for rank in members]
+        reported = outcome.events.get("done", {}).get("peak_memory_bytes")
+        outcome.peak_memory_bytes = max(
+            filter(None, (outcome.peak_memory_bytes, reported)), default=None
+        )
+        return outcome
+
     with alone(beside=job["task"] not in TASKS):
         _end_with_the_run()
         began, clock = datetime.now(UTC), time.monotonic()
         for _ in range(MOST_PORTS):
-            outcome = _run_worker(
-                *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
-                *(log, meanwhile, watches, launch),
-            )
+            outcome = attempt()
             if not _have_not_met(outcome):
                 break
             if UNMET not in outcome.reason:
@@ -149,61 +192,6 @@ def run_worker(
         # The clock of the day may be set meanwhile.
         outcome.span = (began, began + timedelta(seconds=time.monotonic() - clock))
         return outcome
-
-
-def _run_worker(
-    prefix: Path,
-    job: dict[str, Any],
-    cpus: list[int],
-    variables: dict[str, str],
-    limits: Limits,
-    log: Path,
-    meanwhile: Callable[[], None],
-    watches: Sequence[Watch],
-    launch: Launch,
-) -> Outcome:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    kills_before = processes.kernel_kills()
-    outcome, pace = Outcome(), Pace()
-    # A framework may have put something else in its place.
-    with tempfile.TemporaryDirectory(
-        prefix="steptime-", dir=launch.folder(log), ignore_cleanup_errors=True
-    ) as scratch:
-        given = isolated(
-            variables
-            | own_folders(prefix, scratch)
-            | {"STEPTIME_THROTTLING": os.pathsep.join(cgroups.throttling_files())}
-            | _libraries(variables, job["device"], scratch),
-            job["device"],
-            worker_path(scratch),
-        )
-        try:
-            with launch.started(prefix / "bin/python", job, cpus, given, log) as members:
-                meanwhile()
-                _watch(members, outcome, limits, [*watches, pace])
-                if outcome.status == "ok":
-                    outcome.status, outcome.reason = endings.cause(
-                        members, lambda: processes.kernel_kills() > kills_before
-                    )
-                    if outcome.status == "out_of_memory":
-                        _end_proof(members[0], outcome)
-                wrong = pace.refusal(outcome.samples, outcome.epochs)
-                if outcome.status == "ok" and wrong:
-                    outcome.status, outcome.reason = "not_equivalent", wrong
-                outcome.printed = "\n".join(rank.tail() for rank in members)
-        except ranks.NotStarted as error:
-            outcome.status, outcome.reason = "crashed", str(error)
-            return outcome
-        if outcome.status == "crashed":
-            # Before its own temporary files go.
-            _refuse_full_disk(outcome.reason, log, Path(scratch))
-    if len(members) > 1:
-        outcome.ranks = [rank.facts() for rank in members]
-    reported = outcome.events.get("done", {}).get("peak_memory_bytes")
-    outcome.peak_memory_bytes = max(
-        filter(None, (outcome.peak_memory_bytes, reported)), default=None
-    )
-    return outcome
 
 
 def _have_not_met(outcome: Outcome) -> bool:

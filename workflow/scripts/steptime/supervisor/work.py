@@ -122,10 +122,9 @@ def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) 
     sums: dict[Any, tuple[float, float]] = {}
     for file, thought in guessed.items():
         key = _kind(file)[1].get("key", "")
-        if key in took:
-            for common in _commons(key):
-                before = sums.get(common, (0.0, 0.0))
-                sums[common] = before[0] + took[key], before[1] + thought
+        for common in _commons(key) if key in took else ():
+            real, planned = sums.get(common, (0.0, 0.0))
+            sums[common] = real + took[key], planned + thought
     waiting = {file: each for file, each in guessed.items() if not _is_done(file, began)}
     return sum(_mended(file, each, sums) for file, each in waiting.items())
 
