@@ -243,7 +243,7 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     _, drawing = efficiency.figure(told)
     said = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
     assert (
-        "PyTorch 9.9.0, FCN-5 at 1 (another program or another guest" in said
+        "PyTorch 9.9.0, FCN-5 (another program or another guest" in said
         and "it may be too low" in said
     )
 
