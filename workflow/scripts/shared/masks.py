@@ -1,7 +1,5 @@
 """What layers of dropout may make of ones, on both sides of a proof: in a narrow network and at full size."""
 
-import numpy as np
-
 # A kept value is 1 / (1 - rate) exactly but for what reading it off a float32 weight costs.
 MASK = 1e-2
 # So far from its mean does the number of kept values stray by chance once in 10**9 draws.
@@ -20,7 +18,7 @@ def fault(masks, rate):
     layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
     if rate <= TWICE:
         layer, rate = layer + " twice", 1 - (1 - rate) ** 2
-    kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
+    kept, scaled = abs(masks) > MASK, abs(masks * (1 - rate) - 1) < MASK
     if not (scaled | ~kept).all():
         makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
         return makes.format(layer, 1 / (1 - rate))
@@ -35,7 +33,7 @@ def fault(masks, rate):
             return "{} drops the same values {}".format(layer, where)
     if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
         return "{} drops neighbours together, such as whole maps".format(layer)
-    allowed = SIGMAS * np.sqrt(rate * (1 - rate) / kept.size)
+    allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
     if abs(kept.mean() - (1 - rate)) > allowed:
         keeps = "{} keeps {:.4f} of {:,} values, more than {:.4f} from {:g}"
         return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
