@@ -22,6 +22,8 @@ BOOTSTRAP = PYTHON=$(call quoted,$(PYTHON)) sh workflow/scripts/steptime/environ
 # What a user's shell has for other programs: packages of another Python, a locale that cannot say "±".
 unexport PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONWARNINGS
 export PYTHONUTF8 := 1
+# A run's minutes begin with the command.
+export STEPTIME_BEGAN := $(shell date +%s)
 # Snakemake keeps a cache there; some containers have a HOME that nobody may write to.
 CACHE := $(shell cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; mkdir -p "$$cache" 2>&1 && test -w "$$cache" || echo none)
 ifneq ($(CACHE),)

@@ -25,7 +25,7 @@ ENVIRONMENT = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())["tor
 
 def grid(cells: int) -> dict:
     """A grid of as many cells, all of one network and platform."""
-    content = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
+    content = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text())
     content.pop("figure_batches")
     return content | {
         "environments": [ENVIRONMENT],

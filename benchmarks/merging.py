@@ -29,7 +29,7 @@ PACKAGES = {f"package-{number}": "1.0" for number in range(60)}
 
 def write_grid(path: Path, cells: int) -> grid.Plan:
     """A grid with at least so many cells of the artefact; its plan."""
-    content = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
+    content = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text())
     content |= {"threads": {"table": [1, 2], "figure": [2]}, "repeats": -(-cells // 36)}
     path.write_text(yaml.safe_dump(content))
     return grid.expand(configuration.load(ROOT, {"grid": str(path)}), 2)

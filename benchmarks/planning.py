@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/planning.py
 
-The grid is `quick` with enough repeats. Limits of the project: 10 and 4 CPU-seconds.
+The grid is `desktop` with enough repeats. Limits of the project: 10 and 4 CPU-seconds.
 """
 
 import resource
@@ -29,7 +29,7 @@ def cpu_seconds(command: list[str]) -> float:
 def main() -> None:
     """Prints one line per case."""
     snakemake = str(Path(sys.executable).with_name("snakemake"))
-    grid = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
+    grid = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text())
     # 3 environments, 6 networks at 2 thread counts, and 2 more mini-batch sizes of 2 networks.
     cells = 3 * (6 * 2 + 2 * 2)
     with tempfile.TemporaryDirectory() as folder:

@@ -55,7 +55,7 @@ def kind_of(epoch: int) -> str:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="What noting resources costs a training.")
-    loaded = configuration.load(ROOT, {"grid": "quick"})
+    loaded = configuration.load(ROOT, {"grid": "desktop"})
     parser.add_argument("--environment", default=loaded.environments_of("torch")[0])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)

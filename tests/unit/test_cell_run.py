@@ -68,7 +68,7 @@ SUMS = {split: sha256(bytes(count * (28 * 28 + 8))).hexdigest() for split, count
 @pytest.fixture
 def run(tmp_path):
     """Runs the program for the first cell of a task; gives what it printed, the worker's job, and the shard's path."""
-    loaded = configuration.load(ROOT, {"grid": "quick"})
+    loaded = configuration.load(ROOT, {"grid": "desktop"})
     loaded = replace(loaded, grid=loaded.grid | {"parts": {"products": ["fcn5"]}})
     for split, count in COUNTS.items():
         images, labels = np.zeros((count, 1, 28, 28), np.uint8), np.zeros(count, np.int64)

@@ -109,7 +109,7 @@ def test_within_one_run_the_verdict_is_the_word_of_its_table(monkeypatch, capsys
     tied = cells[cells["network"] == NETWORKS[0]]
     told = said.words | {key(cell): "tied" for cell in tied.to_dict("records")}
     Path("results/statistics").mkdir()
-    Path("results/statistics/quick.json").write_text(
+    Path("results/statistics/desktop.json").write_text(
         json.dumps(said._replace(words=told).to_json())
     )
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")

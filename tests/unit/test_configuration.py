@@ -8,8 +8,8 @@ from conftest import ROOT
 
 from steptime.plan import configuration, reference, schemas
 
-# As the default grid has it.
-REPEATS = b"repeats: {least: 2, most: 8, until: 0.03, budget_seconds: 300}"
+# As the grid has it.
+REPEATS = b"repeats: {least: 2, most: 8, minutes: 60}"
 
 
 def test_the_page_of_all_keys_is_up_to_date():
@@ -24,7 +24,7 @@ def test_what_is_left_out_is_filled_in_and_what_is_written_is_kept():
     assert (loaded.grid["modes"], loaded.grid["table_batches"]["fcn5"]) == ({}, 8)
     assert loaded.platforms["local-gpu"]["devices"] == 1
     assert "store" not in config and "memory_gib" not in loaded.grid["limits"]
-    assert configuration.load(ROOT, {}).grid_name == "quick"
+    assert configuration.load(ROOT, {}).grid_name == "default"
 
 
 def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_framework():
@@ -35,7 +35,7 @@ def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_frame
 
 def grid_file(folder, change):
     path = folder / "mine.yaml"
-    content = change((ROOT / "config/grids/quick.yaml").read_bytes())
+    content = change((ROOT / "config/grids/desktop.yaml").read_bytes())
     path.write_bytes(content)
     return path
 
@@ -98,7 +98,7 @@ def test_an_unknown_word_in_a_variable_is_told(value):
 
 FILES = [
     ("config", "config/config.yaml"),
-    ("grid", "config/grids/quick.yaml"),
+    ("grid", "config/grids/desktop.yaml"),
     ("grid", "config/grids/ranks.yaml"),
     ("platforms", "config/platforms.example.yaml"),
     ("datasets", "config/datasets.yaml"),

@@ -10,8 +10,8 @@ from steptime.plan import configuration, exchanges, grid
 
 
 @pytest.fixture
-def quick():
-    return configuration.load(ROOT, {"grid": "quick"})
+def desktop():
+    return configuration.load(ROOT, {"grid": "desktop"})
 
 
 def changed(loaded, **values):
@@ -19,14 +19,14 @@ def changed(loaded, **values):
 
 
 @pytest.fixture
-def together(quick, monkeypatch):
+def together(desktop, monkeypatch):
     """Grids in which PyTorch alone shares gradients, by `sync`; the cells of the one artefact of several devices."""
     monkeypatch.setattr(
         exchanges, "of_adapter", lambda adapter: ("sync",) if adapter == "torch" else ()
     )
 
     def cells(cores=4, **values):
-        plan = grid.expand(changed(quick, networks=["fcn5"], repeats=1, **values), cores)
+        plan = grid.expand(changed(desktop, networks=["fcn5"], repeats=1, **values), cores)
         return [plan.cells[key] for key in plan.artefacts["steptime_scaling"]]
 
     return cells
@@ -43,9 +43,9 @@ def test_a_device_has_cpus_of_its_own_and_two_share_one_mini_batch(together):
     assert weak == {(1, 64), (2, 128)}
 
 
-def test_several_devices_are_cells_of_what_shows_them_alone(quick, monkeypatch):
+def test_several_devices_are_cells_of_what_shows_them_alone(desktop, monkeypatch):
     monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync",))
-    one, two = (grid.expand(changed(quick, devices=each), 2) for each in ([1], [1, 2]))
+    one, two = (grid.expand(changed(desktop, devices=each), 2) for each in ([1], [1, 2]))
     assert [key for key in two.cells if "-d1-" in key] == list(one.cells)
     assert set(two.artefacts) - set(one.artefacts) == {"steptime_scaling"}
     assert all(two.artefacts[name] == keys for name, keys in one.artefacts.items())
@@ -53,12 +53,12 @@ def test_several_devices_are_cells_of_what_shows_them_alone(quick, monkeypatch):
 
 @pytest.mark.parametrize(("scaling", "batches"), [("strong", {32, 64}), ("weak", {64})])
 def test_what_is_hidden_of_an_exchange_is_held_against_one_device_with_the_share_of_a_rank(
-    quick, monkeypatch, scaling, batches
+    desktop, monkeypatch, scaling, batches
 ):
     monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync",))
     asked = {"devices": [1, 2], "scaling": scaling, "networks": ["fcn5"]}
     asked |= {"threads": {"table": [1, "all"], "figure": ["all"]}, "repeats": 1}
-    plan = grid.expand(changed(quick, **asked, parts={"sums": ["fcn5"]}), 4)
+    plan = grid.expand(changed(desktop, **asked, parts={"sums": ["fcn5"]}), 4)
     of_scaling, of_overlap = (
         {plan.cells[key] for key in plan.artefacts[f"steptime_{name}"]}
         for name in ("scaling", "overlap")
@@ -70,20 +70,20 @@ def test_what_is_hidden_of_an_exchange_is_held_against_one_device_with_the_share
     assert {cell.batch for cell in alone if cell.threads in ranks} == batches
     assert {cell.batch for cell in alone if cell.threads not in ranks} == {64}
     # Where no exchange is timed alone, there is nothing to compare it with.
-    assert "steptime_overlap" not in grid.expand(changed(quick, **asked), 4).artefacts
+    assert "steptime_overlap" not in grid.expand(changed(desktop, **asked), 4).artefacts
 
 
-def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick, monkeypatch):
+def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(desktop, monkeypatch):
     monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync", "async"))
     several = {"devices": [1, 2], "exchange": ["sync", "async"], "parts": {"sums": ["fcn5"]}}
-    plan = grid.expand(changed(quick, **several), 2)
+    plan = grid.expand(changed(desktop, **several), 2)
     found = {plan.cells[key] for key in plan.artefacts["steptime_exchange"]}
     assert {(cell.task, cell.network, cell.devices, cell.exchange) for cell in found} == {
         ("sums", "fcn5", 2, "sync")
     }
     # Trainings too, of the network that shows them; what else shows trainings has those of one device.
-    trained = quick.grid["training"] | {"networks": ["mnist", "mnist-hidden-100"]}
-    plan = grid.expand(changed(quick, **several | {"training": trained}), 2)
+    trained = desktop.grid["training"] | {"networks": ["mnist", "mnist-hidden-100"]}
+    plan = grid.expand(changed(desktop, **several | {"training": trained}), 2)
     found = {plan.cells[key] for key in plan.artefacts["wuensche2018_fig3"]}
     assert {(cell.task, cell.network, cell.devices, cell.exchange) for cell in found} == {
         ("training", "mnist-hidden-100", devices, exchange)
@@ -92,14 +92,14 @@ def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick
     assert {plan.cells[key].devices for key in plan.artefacts["steptime_trainings"]} == {1}
     monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync", "async", "mixed"))
     several |= {"devices": [1, 2, 3, 4], "exchange": ["sync", "mixed"], "scaling": "weak"}
-    plan = grid.expand(changed(quick, **several | {"training": trained}), 4)
+    plan = grid.expand(changed(desktop, **several | {"training": trained}), 4)
     found = {plan.cells[key] for key in plan.artefacts["wuensche2018_fig3"]}
     # Two devices are one group, and three are not groups of two.
     assert {(cell.devices, cell.exchange) for cell in found} == {
         *((1, ""), (2, "sync"), (3, "sync"), (4, "sync"), (4, "mixed"))
     }
     with pytest.raises(configuration.ConfigurationError, match="write `devices: .1, 2.`"):
-        grid.expand(changed(quick, parts={"sums": ["fcn5"]}), 2)
+        grid.expand(changed(desktop, parts={"sums": ["fcn5"]}), 2)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_devices_that_cannot_be_are_told(together, values, sentence):
         together(**values)
 
 
-def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, quick, monkeypatch):
+def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, desktop, monkeypatch):
     node = {"device": "cpu", "cores": 2, "memory_gib": 1, "cluster": {"nodes": 2}}
-    monkeypatch.setitem(quick.platforms, "pair", node)
+    monkeypatch.setitem(desktop.platforms, "pair", node)
     cells = together(platforms=["pair"], devices=[1, 2, 4])
     # A rank has CPUs of its node alone.
     most = {
@@ -139,6 +139,6 @@ def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, quick, monkey
     for devices, words in ((3, "out to 2 nodes: write a multiple of 2"), (6, "pair has 4 CPUs")):
         with pytest.raises(configuration.ConfigurationError, match=words):
             together(platforms=["pair"], devices=[devices])
-    monkeypatch.setitem(quick.platforms, "pair", node | {"device": "gpu", "devices": 1})
+    monkeypatch.setitem(desktop.platforms, "pair", node | {"device": "gpu", "devices": 1})
     with pytest.raises(configuration.ConfigurationError, match="ranks on GPUs are of one node"):
         together(platforms=["pair"], environments=[TORCH_ON_GPU], devices=[2])

@@ -453,7 +453,7 @@ def test_the_catalogue_says_what_is_not_made_and_why():
         for paper in read()
         for name in paper.catalogue["artefacts"]
     }
-    facts = {"targets": {"targets": targets, "grid": "quick"}}
+    facts = {"targets": {"targets": targets, "grid": "desktop"}}
     data, layout = catalogue.table(inputs(paths=lambda word: FILES, facts=facts))
     missing = data[data["state"] == catalogue.NOT_MADE]
     assert len(data) == len(layout) and 0 < len(missing) < len(data)

@@ -11,7 +11,7 @@ from steptime.cells import footers, shard
 from steptime.cells.expected import Expected
 from steptime.plan import configuration, digests, grid, written
 
-LOADED = configuration.load(ROOT, {"grid": "quick"})
+LOADED = configuration.load(ROOT, {"grid": "desktop"})
 PLAN = grid.expand(LOADED, 2)
 EXPECTED = Expected(LOADED)
 CELL = next(iter(PLAN.cells.values()))

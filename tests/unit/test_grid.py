@@ -18,8 +18,8 @@ FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}, "plain": []}
 
 
 @pytest.fixture(scope="module")
-def quick():
-    return configuration.load(ROOT, {"grid": "quick"})
+def desktop():
+    return configuration.load(ROOT, {"grid": "desktop"})
 
 
 def changed(loaded, **values):
@@ -70,9 +70,9 @@ def test_ranks_of_one_thread_are_held_against_one_device_with_the_threads_of_bot
 
 
 @pytest.mark.parametrize("name", ["shi2016", "wuensche2018"])
-def test_a_cell_of_two_grids_is_measured_once(quick, name):
+def test_a_cell_of_two_grids_is_measured_once(desktop, name):
     jobs = []
-    for loaded in (quick, configuration.load(ROOT, {"grid": name})):
+    for loaded in (desktop, configuration.load(ROOT, {"grid": name})):
         expected = Expected(loaded)
         cells = grid.expand(loaded, 2).cells
         jobs.append({key: expected.job_of(cell) for key, cell in cells.items()})
@@ -95,9 +95,9 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
     assert batches <= timed if task == "step" else {cell.network for cell in own} == {"mnist"}
 
 
-def test_networks_are_proven_that_are_not_timed(quick, tmp_path):
-    plan = grid.expand(changed(quick, proven=["lenet", "fcn5"]), 2)
-    assert list(plan.cells) == list(grid.expand(quick, 2).cells)
+def test_networks_are_proven_that_are_not_timed(desktop, tmp_path):
+    plan = grid.expand(changed(desktop, proven=["lenet", "fcn5"]), 2)
+    assert list(plan.cells) == list(grid.expand(desktop, 2).cells)
     assert plan.proven[::4] == [f"{TORCH}.eager-lenet", f"{TORCH}.eager-fcn5"]
     assert len(plan.proven) == 2 * 4
     written.write(plan, tmp_path / "plan.json")
@@ -132,19 +132,20 @@ def test_a_papers_tested_networks_are_proven():
     assert {here.get(name, name.lower()) for name in named} <= asked
 
 
-def test_kinds_are_compared_where_a_grid_has_more_than_one(quick):
+def test_kinds_are_compared_where_a_grid_has_more_than_one(desktop):
     kinds = grid.expand(configuration.load(ROOT, {"grid": "kinds"}), 2)
     shown = {kinds.cells[key].network for key in kinds.artefacts["wuensche2018_kinds"]}
     assert {"lstm32", "rnn32", "gru32"} < shown
-    several = changed(quick, networks=["lstm32", "lstm32-table2"])
+    several = changed(desktop, networks=["lstm32", "lstm32-table2"])
     assert "wuensche2018_kinds" not in grid.expand(several, 2).artefacts
     assert (
-        "wuensche2018_kinds" in grid.expand(changed(quick, networks=["lstm32", "vae"]), 2).artefacts
+        "wuensche2018_kinds"
+        in grid.expand(changed(desktop, networks=["lstm32", "vae"]), 2).artefacts
     )
 
 
-def test_quick_is_every_environment_network_and_thread_count(quick):
-    plan = grid.expand(changed(quick, **FIGURES), 2)
+def test_desktop_is_every_environment_network_and_thread_count(desktop):
+    plan = grid.expand(changed(desktop, **FIGURES), 2)
     # A cell of two artefacts is one cell.
     assert set(plan.artefacts["shi2016_fig1d"]) < set(plan.artefacts["shi2016_table4"])
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
@@ -153,8 +154,8 @@ def test_quick_is_every_environment_network_and_thread_count(quick):
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
 
 
-def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(quick):
-    plan = grid.expand(changed(quick, parts={"products": ["fcn5"]}), 2)
+def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(desktop):
+    plan = grid.expand(changed(desktop, parts={"products": ["fcn5"]}), 2)
     keys = plan.artefacts["shi2016_products"]
     assert len(keys) == 4 * 2 and keys[0].startswith(f"local-cpu/products/{TORCH}.eager")
     assert "shi2016_convolutions" not in plan.artefacts
@@ -162,9 +163,9 @@ def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
 
 
-def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
+def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(desktop):
     threads = {"table": [1, "all", "4*all"], "figure": ["all"]}
-    cells = grid.expand(changed(quick, threads=threads, **FIGURES), 2).cells
+    cells = grid.expand(changed(desktop, threads=threads, **FIGURES), 2).cells
     shows = grid.shown_by(cells, 2)
     steps = [key for key, cell in cells.items() if cell.task == "step"]
     assert {cells[key].threads for key in shows} == {1, 2, 8} and set(shows) < set(steps)
@@ -196,43 +197,43 @@ def test_thread_counts(wanted, cores, most, counts):
     assert axes.thread_counts(wanted, cores, most) == counts
 
 
-def test_repeats_and_modes_are_axes(quick):
-    plan = grid.expand(changed(quick, repeats=3, modes={"torch": ["eager", "compiled"]}), 1)
+def test_repeats_and_modes_are_axes(desktop):
+    plan = grid.expand(changed(desktop, repeats=3, modes={"torch": ["eager", "compiled"]}), 1)
     assert f"local-cpu/step/{TORCH}.compiled.float32-fcn5-b64-t1-d1-r3" in plan.cells
     assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 3
 
 
-def test_plain_is_in_the_table_of_tuning_alone(quick):
-    plan = grid.expand(quick, 2)
+def test_plain_is_in_the_table_of_tuning_alone(desktop):
+    plan = grid.expand(desktop, 2)
     plain = {key for key, cell in plan.cells.items() if cell.mode == "plain"}
-    assert {plan.cells[key].network for key in plain} == {*quick.grid["plain"]}
+    assert {plan.cells[key].network for key in plain} == {*desktop.grid["plain"]}
     assert {plan.cells[key].threads for key in plain} == {2} and len(plain) == 4 * 3 * 2
     assert {name for name, keys in plan.artefacts.items() if plain & {*keys}} == {"steptime_tuning"}
     beside = {*plan.artefacts["steptime_tuning"]} - plain
     assert len(beside) == len(plain) and beside < {*plan.artefacts["steptime_times"]}
-    asked = [Expected(quick).job_of(plan.cells[key]) for key in sorted(plain)]
+    asked = [Expected(desktop).job_of(plan.cells[key]) for key in sorted(plain)]
     assert {job["adapter"].split(".")[1] for job in asked} == {"plain"}
     assert not any("MALLOC_MMAP_THRESHOLD_" in job["variables"] for job in asked)
     with pytest.raises(configuration.ConfigurationError, match="There is no network 'fnc5'"):
-        grid.expand(changed(quick, plain=["fnc5"]), 2)
+        grid.expand(changed(desktop, plain=["fnc5"]), 2)
 
 
 @pytest.fixture(scope="module")
 def on_gpus():
     """The default grid on a machine with a GPU, as a stand-in for one says."""
-    return configuration.load(ROOT, {"grid": "quick"}, lambda needs: needs["device"] == "gpu")
+    return configuration.load(ROOT, {"grid": "desktop"}, lambda needs: needs["device"] == "gpu")
 
 
-def test_environments_meet_the_platforms_of_their_kind_of_device_alone(quick, on_gpus):
-    assert quick.grid["platforms"] == ["local-cpu"]
+def test_environments_meet_the_platforms_of_their_kind_of_device_alone(desktop, on_gpus):
+    assert desktop.grid["platforms"] == ["local-cpu"]
     plan = grid.expand(on_gpus, 2)
     met = {(cell.platform, cell.environment.endswith("-cuda")) for cell in plan.cells.values()}
     assert met == {("local-cpu", False), ("local-gpu", True)}
-    alone = grid.expand(quick, 2).cells
+    alone = grid.expand(desktop, 2).cells
     assert [key for key in plan.cells if key.startswith("local-cpu/")] == list(alone)
 
 
-def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_gpus):
+def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(desktop, on_gpus):
     alone = list(grid.expand(on_gpus, 2).cells)
     both = grid.expand(changed(on_gpus, precision=["float32", "tf32"]), 2).cells
     further = [cell for key, cell in both.items() if key not in alone]
@@ -244,8 +245,8 @@ def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_g
     assert axes_of(key)["precision"] == "tf32" and key in both
     assert reference_path(both[key].facts()) == "results/references/fcn5-b64-tf32.npz"
     # The same grid where there is no GPU.
-    without = changed(quick, precision=["float32", "tf32"])
-    assert list(grid.expand(without, 2).cells) == list(grid.expand(quick, 2).cells)
+    without = changed(desktop, precision=["float32", "tf32"])
+    assert list(grid.expand(without, 2).cells) == list(grid.expand(desktop, 2).cells)
 
 
 @pytest.mark.parametrize(
@@ -273,14 +274,14 @@ def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_g
         ),
     ],
 )
-def test_what_a_grid_cannot_mean_is_told_with_what_to_write(quick, values, sentence):
+def test_what_a_grid_cannot_mean_is_told_with_what_to_write(desktop, values, sentence):
     with pytest.raises(configuration.ConfigurationError, match=re.escape(sentence)):
-        grid.expand(changed(quick, **values), 2)
+        grid.expand(changed(desktop, **values), 2)
 
 
 def load_grid(tmp_path, capability=None, **values):
     """The default grid with other values, on a machine whose GPU has this compute capability."""
-    asked = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text()) | values
+    asked = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text()) | values
     path = tmp_path / "own.yaml"
     path.write_text(yaml.safe_dump(asked))
     return configuration.load(ROOT, {"grid": str(path)}, lambda _: True, lambda _: capability)
@@ -358,13 +359,13 @@ def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
 
 
 @pytest.fixture(scope="module")
-def differing(quick):
+def differing(desktop):
     """A framework whose older environment has another adapter and one of its modes."""
-    torch = quick.frameworks["torch"] | {
+    torch = desktop.frameworks["torch"] | {
         "environments": [TORCH, "torch-1.0"],
         "differing": {"torch-1.0": {"adapter": "torch1", "modes": ["eager", "traced"]}},
     }
-    return replace(quick, frameworks=quick.frameworks | {"torch": torch})
+    return replace(desktop, frameworks=desktop.frameworks | {"torch": torch})
 
 
 def test_an_environment_may_differ_from_its_framework(differing):
@@ -387,8 +388,8 @@ def test_an_environment_without_a_wanted_mode_is_told(differing):
         grid.expand(none, 2)
 
 
-def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
-    plan = grid.expand(changed(quick, repeats=3), 2)
+def test_repeats_are_interleaved_and_no_environment_is_always_first(desktop):
+    plan = grid.expand(changed(desktop, repeats=3), 2)
     cells = [cell for cell in plan.cells.values() if cell.task == "step"]
     # What takes longest comes last: no training stands between two steps that are compared.
     assert list(plan.cells.values())[: len(cells)] == cells
@@ -399,26 +400,26 @@ def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
     assert len({block[0].environment for block in blocks}) == 3
 
 
-def test_a_variant_takes_its_network_s_batch(quick):
-    plan = grid.expand(changed(quick, networks=["fcn5-table2"]), 1)
+def test_a_variant_takes_its_network_s_batch(desktop):
+    plan = grid.expand(changed(desktop, networks=["fcn5-table2"]), 1)
     assert {cell.batch for cell in plan.cells.values() if cell.task == "step"} == {64}
 
 
-def test_a_network_of_another_size_than_promised_is_told(quick):
-    entry = quick.networks["fcn5"] | {"parameters": 5}
+def test_a_network_of_another_size_than_promised_is_told(desktop):
+    entry = desktop.networks["fcn5"] | {"parameters": 5}
     sentence = "fcn5: the layers have 117,997,696 trainable parameters and 'parameters' says 5"
     with pytest.raises(configuration.ConfigurationError, match=sentence):
-        grid.expand(replace(quick, networks=quick.networks | {"fcn5": entry}), 2)
+        grid.expand(replace(desktop, networks=desktop.networks | {"fcn5": entry}), 2)
 
 
-def test_a_grid_without_a_cell_is_told(quick):
-    only = replace(quick, artefacts={"shi2016_fig1a": quick.artefacts["shi2016_fig1a"]})
-    with pytest.raises(configuration.ConfigurationError, match="The grid 'quick' has no cell"):
+def test_a_grid_without_a_cell_is_told(desktop):
+    only = replace(desktop, artefacts={"shi2016_fig1a": desktop.artefacts["shi2016_fig1a"]})
+    with pytest.raises(configuration.ConfigurationError, match="The grid 'desktop' has no cell"):
         grid.expand(changed(only, networks=["alexnet"]), 2)
 
 
-def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(quick):
-    cells = list(grid.expand(changed(quick, **FIGURES), 2).cells.values())
+def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(desktop):
+    cells = list(grid.expand(changed(desktop, **FIGURES), 2).cells.values())
     first = cells[: 4 * 6]
     assert {(cell.threads, cell.repeat) for cell in first} == {(1, 1)}
     order = list(dict.fromkeys(cell.network for cell in first))

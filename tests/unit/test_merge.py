@@ -52,9 +52,9 @@ def test_what_another_grid_measured_is_read_by_its_plan_and_a_broken_shard_is_to
     assert grid.steps[0].cells["seconds"].tolist() == [0.5]
     # What lies under its name was measured for a grid that samples otherwise.
     written.write(
-        replace(plan, expected={CELL.key: {"sampling_digest": "t"}}), written.path_of("quick")
+        replace(plan, expected={CELL.key: {"sampling_digest": "t"}}), written.path_of("desktop")
     )
-    assert others.read(written.path_of("quick")).steps == []
+    assert others.read(written.path_of("desktop")).steps == []
     written.path_of("shi2016").write_text("{}")
     assert "broken" in others.read(written.path_of("shi2016")).refused
 

@@ -1,6 +1,7 @@
 """Processes that are added where intervals are wide: to which results, and until when."""
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,9 +21,7 @@ from steptime.plan.grid import COMPARED
 from steptime.render import words
 from steptime.supervisor import progress
 
-ASKED = {"until": 0.01, "budget_seconds": 1000.0}
-# Of each network, the seconds of a step in each framework: in the first two of them two are equal. With those, what
-# takes less than twice as long is measured further.
+# Of each network, the seconds of a step in each framework: in the first two of them two are equal.
 TIMES = {
     "fcn5": {TORCH: 1.0, MXNET: 1.0, TENSORFLOW: 3.0},
     "fcn8": {TORCH: 2.0, MXNET: 2.0, TENSORFLOW: 3.0},
@@ -62,18 +61,18 @@ def plan(tmp_path, monkeypatch):
     first = [key for key, one in cells.items() if one.repeat <= 3]
     for key in first:
         measure(cells[key])
-    made = grid.Plan(cells, {COMPARED: first}, looks=[3, 6, 12])
+    made = grid.Plan(cells, {COMPARED: first}, looks=list(range(3, 13)))
     written.write(made, Path("plan.json"))
     run.begin(cells=0, stages={}, shown={"cells": list(cells)})
     progress.begin()
     return made
 
 
-def choose(monkeypatch, trial, *before, platforms=("local-cpu",), **asked):
-    """The cells that an analysis chooses, as (network, environment, repeat), and the file that says so."""
+def choose(monkeypatch, trial, *before, platforms=("local-cpu",), minutes=60.0):
+    """The cells that are chosen for a trial, as (network, environment, repeat), and the file that says so."""
+    run.begin(**run.facts() | {"deadline": time.time() + 60 * minutes})
     file = Path(f"{trial}.json")
-    words = ["repeats", "--plan", "plan.json", "--trial", str(trial)]
-    words += ["--repeats", json.dumps(ASKED | asked), "--platforms", *platforms]
+    words = ["repeats", "--plan", "plan.json", "--trial", str(trial), "--platforms", *platforms]
     words += ["--added", *map(str, before), "--output", str(file)]
     monkeypatch.setattr("sys.argv", words)
     repeats.main()
@@ -82,56 +81,81 @@ def choose(monkeypatch, trial, *before, platforms=("local-cpu",), **asked):
     return {(one.network, one.environment, one.repeat) for one in found}, file
 
 
-def test_close_results_with_wide_intervals_are_measured_further_until_nothing_is_asked(
+def test_what_is_not_decided_is_measured_once_more_until_nothing_is_asked(
     plan, monkeypatch, capsys
 ):
-    close = [(network, name) for network in ("fcn5", "fcn8") for name in (TORCH, MXNET)]
-    close.append(("fcn8", TENSORFLOW))
-    chosen, first = choose(monkeypatch, 6)
-    assert chosen == {(*each, repeat) for each in close for repeat in (4, 5, 6)}
+    close = {(network, name, 4) for network in ("fcn5", "fcn8") for name in (TORCH, MXNET)}
+    chosen, first = choose(monkeypatch, 4)
+    assert chosen == close
     said = capsys.readouterr().err
-    assert "after 3 trials, 2 of 6 comparisons have a wide interval: 5 results" in said
-    assert run.facts()["cells"] == 15 == len(run.facts()["work"])
+    assert "after 3 trials, 2 of 6 comparisons are not decided: 4 results" in said
+    assert run.facts()["cells"] == 4 == len(run.facts()["work"])
     text = first.read_text()
     for each in chosen:
         measure(cell(*each))
-    # The rows of later trials change nothing of what an earlier analysis has chosen.
-    assert choose(monkeypatch, 6) == (chosen, first) and first.read_text() == text
-    assert run.facts()["cells"] == 15
-    chosen, _ = choose(monkeypatch, 12, first)
-    assert {each[2] for each in chosen} == set(range(7, 13))
-    # What is known as narrowly as was asked for is measured no further, though its interval holds 1.
-    assert choose(monkeypatch, 12, first, until=0.5)[0] == set()
+    # The rows of later trials change nothing of what was chosen before them.
+    assert choose(monkeypatch, 4) == (chosen, first) and first.read_text() == text
+    assert run.facts()["cells"] == 4
+    before = [first]
+    for trial in range(5, 13):
+        chosen, file = choose(monkeypatch, trial, *before)
+        for each in chosen:
+            measure(cell(*each))
+        before.append(file)
+    assert chosen == set() and run.facts()["deadline"] is None
 
 
-def test_the_budget_is_for_all_looks(plan, monkeypatch, capsys):
-    chosen, first = choose(monkeypatch, 6, budget_seconds=150)
-    assert chosen == {("fcn5", name, repeat) for name in (TORCH, MXNET) for repeat in (4, 5, 6)}
+def test_the_widest_comparison_has_the_minutes_that_are_left(plan, monkeypatch, capsys):
+    left = (2 * LASTS["fcn5"] + repeats.TAIL + 5) / 60
+    chosen, first = choose(monkeypatch, 4, minutes=left)
+    assert chosen == {("fcn5", name, 4) for name in (TORCH, MXNET)}
     for each in chosen:
         measure(cell(*each))
-    # 60 of the 150 seconds are spent, and six trials more of two results take 120.
-    assert choose(monkeypatch, 12, first, budget_seconds=150)[0] == set()
-    assert "no further run fits into the budget" in capsys.readouterr().err
+    assert choose(monkeypatch, 5, first, minutes=0)[0] == set()
+    assert "no further run fits into the minutes" in capsys.readouterr().err
+    # What lies here already costs nothing.
+    assert choose(monkeypatch, 4, minutes=left)[0] == chosen
 
 
 def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(plan, monkeypatch):
     measure(cell("fcn5", MXNET, 4))
-    assert choose(monkeypatch, 6, platforms=())[0] == {("fcn5", MXNET, 4)}
+    assert choose(monkeypatch, 4, platforms=())[0] == {("fcn5", MXNET, 4)}
 
 
 def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_nothing():
-    loaded = configuration.load(ROOT, {"grid": "quick"})
+    loaded = configuration.load(ROOT, {"grid": "desktop"})
     plain = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": 2}), 2)
-    assert plain.looks == [] and grid.expand(loaded, 2).looks == [2, 4, 8]
-    asked = {"least": 2, "most": 4, "until": 0.03, "budget_seconds": 60}
+    assert plain.looks == [] and grid.expand(loaded, 2).looks == [2, 3, 4, 5, 6, 7, 8]
+    asked = {"least": 2, "most": 4, "minutes": 60}
     plan = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": asked}), 2)
-    assert plan.looks == [2, 4] and plan.artefacts == plain.artefacts
+    assert plan.looks == [2, 3, 4] and plan.artefacts == plain.artefacts
     more = [cell for key, cell in plan.cells.items() if key not in plain.cells]
     assert {one.repeat for one in more} == {3, 4} and {one.task for one in more} == {"step"}
     assert {replace(one, repeat=1).key for one in more} <= set(plan.artefacts[COMPARED])
     with pytest.raises(configuration.ConfigurationError, match="asks for 2 runs .* 2 at the"):
         wrong = asked | {"most": 2}
         grid.expand(replace(loaded, grid=loaded.grid | {"repeats": wrong}), 2)
+
+
+def test_a_user_s_minutes_take_the_place_of_the_grid_s_where_it_has_some():
+    assert configuration.load(ROOT, {"minutes": 7}).grid["repeats"]["minutes"] == 7
+    with pytest.raises(configuration.ConfigurationError, match="leave out 'minutes'"):
+        configuration.load(ROOT, {"grid": "paper", "minutes": 7})
+
+
+@pytest.mark.parametrize(
+    ("target", "chosen"),
+    [
+        ("steptime_ratios", "default"),
+        ("compare", "default"),
+        ("steptime_tuning", "desktop"),
+        ("shi2016_table4", "desktop"),
+        ("make_shi2016", "desktop"),
+    ],
+)
+def test_what_the_default_has_not_is_made_of_the_wider_grid(target, chosen):
+    assert configuration.load(ROOT, {}, asked=[target]).grid_name == chosen
+    assert configuration.load(ROOT, {"grid": "ci"}, asked=[target]).grid_name == "ci"
 
 
 def test_a_table_tells_of_further_runs_only_where_there_are_some():

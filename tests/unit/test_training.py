@@ -180,7 +180,7 @@ def test_what_gives_its_images_back_is_fed_noise_besides_and_judged_by_its_loss(
 
 
 def load(**changes):
-    config = {"grid": "quick"} | changes
+    config = {"grid": "desktop"} | changes
     return configuration.load(ROOT, config)
 
 

@@ -22,12 +22,12 @@ def refusal(root, config):
     return str(refused.value)
 
 
-# Of the grid `quick`, which these tests edit.
+# Of the grid `desktop`, which these tests edit.
 ENVIRONMENTS = "environments: [torch, tensorflow, mxnet, cntk-2.5.1, jax-0.12-cuda]"
 THREADS, SECONDS = "threads: {table: [1, all]", "limits: {seconds: 900}"
-# As the default grid has it.
-REPEATS = "repeats: {least: 2, most: 8, until: 0.03, budget_seconds: 300}"
-FEWER = "repeats: {least: 3, most: 2, until: 0.03, budget_seconds: 60}"
+# As the grid has it.
+REPEATS = "repeats: {least: 2, most: 8, minutes: 60}"
+FEWER = "repeats: {least: 3, most: 2, minutes: 60}"
 NOBODY_ASYNC = ENVIRONMENTS.replace("torch, tensorflow, mxnet, cntk-2.5.1", "jax")
 NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
 
@@ -49,7 +49,7 @@ NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
         (SECONDS, "limits: {seconds: 1e3}", "'1e3' is a text to YAML: write 1000.0."),
         (SECONDS, f"limits: {{seconds: {10**400}}}", "000 ... is not possible: write a number."),
         (REPEATS, FEWER, "write a larger number under 'most' of its 'repeats'"),
-        (REPEATS, "repeats: {least: 3, most: 6, until: 0.03}", "'budget_seconds' is missing"),
+        (REPEATS, "repeats: {least: 3, most: 6}", "'minutes' is missing"),
         (REPEATS, "repeats: 08", "'08' is a text to YAML: write 8."),
         ("repeats: ", "table_batches: {1: 16}\nrepeats: ", "There is no network '1' in config/"),
         ("repeats: ", "table_batches: {fcn5: 3000000000}\nrepeats: ", "write 2147483647 or less."),
@@ -60,7 +60,7 @@ NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
     ],
 )
 def test_a_mistake_in_a_grid(checkout, old, new, sentence):
-    text = (checkout.root / "config/grids/quick.yaml").read_text()
+    text = (checkout.root / "config/grids/desktop.yaml").read_text()
     assert old in text
     (checkout.root / "mine.yaml").write_text(text.replace(old, new, 1))
     assert sentence in refusal(checkout.root, {"grid": str(checkout.root / "mine.yaml")})

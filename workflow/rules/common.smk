@@ -79,6 +79,7 @@ try:
         config,
         lambda needs: why_remote(needs) is None,
         lambda needs: placement.capability(needs) if MAIN and "cluster" not in needs else None,
+        ASKED,
     )
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     EXPECTED = Expected(CONFIGURATION)
@@ -99,6 +100,7 @@ except InputError as error:
 OWN_CORES = min(CORES or 1, machine.usable_cpus())
 # The environments of the catalogue, and those of the grid.
 KNOWN, ENVIRONMENTS = CONFIGURATION.known_environments, CONFIGURATION.grid["environments"]
+REPEATS = interim.repeats_of(CONFIGURATION.grid)
 
 
 def unknown_target(name, known):
@@ -113,7 +115,10 @@ def tell_plan():
     """Prints what a run would do, and about how long it would take."""
     guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, OWN_CORES, shown_by())
     # On a cluster, nobody knows how many run side by side.
-    lasts = "" if COUNTS_JOBS else f": about {progress.duration(sum(guessed.values()))}"
+    lasting = sum(guessed.values())
+    if deadline():
+        lasting = max(lasting, 60 * REPEATS.minutes)
+    lasts = "" if COUNTS_JOBS else f": about {progress.duration(lasting)}"
     if guessed:
         say(f"{work.words(guessed)}{lasts}.")
     for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
@@ -175,6 +180,12 @@ def cell_of(wildcards):
     return PLAN.cells[key]
 
 
+def deadline():
+    """When a run is to end that has minutes, in seconds since 1970; None of any other."""
+    ends = progress.commanded_at() + 60 * REPEATS.minutes
+    return ends if PLAN.looks and analyses_of_run() == PLAN.looks else None
+
+
 def begin_run():
     """Writes down what the programs of this run must know and no parameter may hold: the plan, and what is told here."""
     try:
@@ -210,10 +221,12 @@ def begin_run():
         shown_by=shown_by(),
         work=guessed,
         varied=varied,
+        deadline=deadline(),
     )
     progress.begin()
     if guessed and not COUNTS_JOBS:
-        say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
+        for sentence in progress.plan(guessed, deadline()):
+            say(sentence)
         for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
             say(sentence)
         progress.keep_talking()

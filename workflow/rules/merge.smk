@@ -49,12 +49,11 @@ rule merge_cells:
         " --added {input.added} --statistics {input.statistics} --output {output} 2>&1 | tee {log} >&2"
 
 
-# Processes where they matter: after an interim analysis, cells of undecided comparisons are measured further times.
+# Minutes go where they decide: after each trial, results of comparisons that are not decided are measured once more.
 if PLAN.looks:
-    REPEATS = interim.repeats_of(CONFIGURATION.grid)
 
     checkpoint choose_further:
-        """Choose the cells of undecided comparisons that are measured further times."""
+        """Choose the results that are measured once more: those of comparisons that are not decided."""
         input:
             shards=compared_before,
             before=lambda wildcards: chosen_until(int(wildcards.trial) - 1),
@@ -71,12 +70,11 @@ if PLAN.looks:
             OWN_SOFTWARE
         params:
             plan=str(PLAN_FILE),
-            looks=PLAN.looks,
-            repeats=json.dumps({"until": REPEATS.until, "budget_seconds": REPEATS.budget_seconds}),
+            minutes=REPEATS.minutes,
             platforms=HERE,
             code=digests.program_digest("steptime.merge.repeats"),
         shell:
-            '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial} --repeats {params.repeats:q}'
+            '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial}'
             " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
 
 

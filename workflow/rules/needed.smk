@@ -119,11 +119,21 @@ def keys_of(artefacts):
 
 @cache
 def analyses_of_run():
-    """After how many trials this run checks the comparisons: a table or figure that is asked for by its name has
-    further runs where all that is compared is asked for with it, or lies here.
+    """After how many trials this run checks the comparisons. What is asked for by its name has further runs where the
+    user gives it minutes, and all that is compared is asked for with it or lies here; else those that lie here.
     """
-    missing = keys_of([COMPARED]).keys() - keys_of(compared_artefacts()) if PLAN.looks else ()
-    return PLAN.looks if all(map(is_at_hand, missing)) else []
+    if not PLAN.looks:
+        return []
+    missing = keys_of([COMPARED]).keys() - keys_of(compared_artefacts())
+    has_minutes = "minutes" in config or not asked_targets()
+    if has_minutes and all(map(is_at_hand, missing)):
+        return PLAN.looks
+    return [each for each in PLAN.looks if Path(further_path(each)).exists()]
+
+
+def further_path(trial):
+    """The file of the results that are measured in a trial since their comparison was not decided before it."""
+    return f"results/further/{CONFIGURATION.grid_name}-{trial}.json"
 
 
 def is_at_hand(key):
@@ -153,10 +163,17 @@ def added_to(wildcards):
 def chosen_until(trial=math.inf):
     """The files of what was chosen by analyses until trial `trial`; raises Snakemake's exception while one is not made.
 
-    The first analysis chooses nothing: it is after the trials that every cell has.
+    The first analysis chooses nothing: it is after the trials that every cell has. Where one chooses nothing, no other
+    follows.
     """
-    chosen = [each for each in analyses_of_run()[1:] if each <= trial]
-    return [str(checkpoints.choose_further.get(trial=each).output[0]) for each in chosen]
+    made = []
+    for each in analyses_of_run():
+        if each == PLAN.looks[0]:
+            continue
+        if each > trial or (made and not interim.added(made[-1:])):
+            break
+        made.append(str(checkpoints.choose_further.get(trial=each).output[0]))
+    return made
 
 
 def compared_before(wildcards):

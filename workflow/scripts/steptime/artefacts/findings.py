@@ -102,7 +102,7 @@ class Check:
         }
 
     def _runners(self) -> str:
-        """Who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid quick)'."""
+        """Who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid desktop)'."""
         grids: dict[str, list[str]] = {}
         for grid, runner in sorted(each[::-1] for each in self.asked):
             grids.setdefault(grid, []).append(runner)

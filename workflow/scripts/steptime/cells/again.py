@@ -1,6 +1,6 @@
 """Prints what of the grid was measured on this machine while something else was at work, for measuring it again.
 
-snakemake --force $(workflow/scripts/launch cells.again --grid quick)
+snakemake --force $(workflow/scripts/launch cells.again --grid desktop)
 """
 
 import argparse

@@ -1,18 +1,19 @@
-"""Chooses the results that are measured further times: those of places where a comparison has a wide interval.
+"""Chooses the results that are measured once more: those of comparisons that are not decided, while minutes are left.
 
-What is chosen follows from the rows of the trials before, so the same rows give the same cells: a run that was
-interrupted goes on with them, and one that has ended asks for nothing more.
+What was chosen is written down: a run that was interrupted goes on with it, and one that has ended asks for nothing
+more unless it is given more minutes.
 """
 
 import argparse
-import json
 import math
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from steptime import run
 from steptime.atomic import write_json
 from steptime.merge import cells
 from steptime.merge.summary import summarise
@@ -26,8 +27,10 @@ from steptime.statistics.intervals import Ratio
 from steptime.supervisor import progress
 from steptime.tasks import TASKS
 
-# A result that takes at least so many times as long is no rival of the fastest, or is so slow that no hour hides it.
-CLOSE, FAR = 1.1, 2
+# Half of an interval below which a ratio is known well enough, and a ratio above which a result is no rival.
+UNTIL, CLOSE = 0.03, 1.1
+# Seconds that the tables and the report take after the last run, and those of a run besides its worker's.
+TAIL, AROUND = 20.0, 1.0
 
 
 class Comparison(NamedTuple):
@@ -53,8 +56,7 @@ class Comparison(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description="Choose the cells that are measured again.")
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
-    parser.add_argument("--trial", required=True, type=int, help="the last trial that is added")
-    parser.add_argument("--repeats", required=True, type=json.loads, help="until, budget_seconds")
+    parser.add_argument("--trial", required=True, type=int, help="the trial that is added")
     parser.add_argument("--platforms", nargs="*", default=[], help="that this run can measure")
     parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier choices")
     parser.add_argument("--output", required=True, type=Path)
@@ -65,23 +67,26 @@ def main() -> None:
     rows = cells.merge(keys, expected=plan.expected).to_pandas()
     summary = summarise(rows, planned=plan.looks)
     compared = list(comparisons(summary))
-    wide = [each for each in compared if each.is_wide(options.repeats["until"])]
-    here = [each for each in compared if summary.at[each.cell, "platform"] in options.platforms]
-    took = seconds(rows, summary)
-    labels = {words.key(row): at for at, row in summary.iterrows()}
-    spent = sum(took[labels[interim.first_of(key)]] for key in before)
-    last = max(trial for trial in plan.looks if trial < options.trial)
-    trials = range(last + 1, options.trial + 1)
-    chosen = choose(here, took, len(trials), options.repeats, spent)
-    results = [summary.loc[label].to_dict() for label in chosen]
-    added = [key_of(result | {"repeat": trial}) for result in results for trial in trials]
+    wide = [each for each in compared if each.is_wide(UNTIL)]
+    here = [each for each in wide if summary.at[each.cell, "platform"] in options.platforms]
+    keys_of = {
+        at: key_of(row | {"repeat": options.trial}) for at, row in summary.to_dict("index").items()
+    }
+    costs = {
+        at: 0.0 if Path(shard_path(keys_of[at])).exists() else took
+        for at, took in seconds(rows, summary).items()
+    }
+    left = run.facts().get("deadline", 0.0) - time.time() - TAIL
+    chosen = choose(here, costs, left)
     # What another machine has measured by its own run.
-    added += _at_hand(plan, trials, options.platforms)
+    added = [keys_of[at] for at in chosen] + _at_hand(plan, options.trial, options.platforms)
     write_json(options.output, {"cells": sorted(added, key=list(plan.cells).index)})
-    lasting = sum(took[at] for at in chosen) * len(trials)
-    _tell(len(compared), len(wide), last, len(chosen), len(trials), lasting)
+    lasting = sum(costs[at] for at in chosen)
+    _tell(len(compared), len(wide), options.trial - 1, len(chosen), lasting)
     new = [plan.cells[key] for key in added if not Path(shard_path(key)).exists()]
     progress.expect([cell.facts() for cell in new])
+    if not added:
+        run.begin(**run.facts() | {"deadline": None})
 
 
 def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
@@ -94,59 +99,46 @@ def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
                 yield Comparison(at, fastest, known[at, fastest])
 
 
-def choose(
-    compared: Iterable[Comparison],
-    took: dict[Any, float],
-    trials: int,
-    repeats: dict[str, float],
-    spent: float,
-) -> list[Any]:
-    """The labels of results that so many further trials of fit into the rest of the budget, place by place.
+def choose(wide: Iterable[Comparison], costs: Mapping[Any, float], left: float) -> list[Any]:
+    """The labels of results whose next run fits into the seconds that are `left`, those of the widest comparison first.
 
-    The place with the widest comparison comes first. Its results are measured together: what has its trials in a slower
-    hour than the others looks slower. `took` is the seconds of one process of each cell, `spent` what earlier choices
-    have cost.
+    Both results of a comparison are measured together: whoever has its runs in a slower hour than another looks slower.
+    `costs` are the seconds of one run of each result.
     """
-    of_place: dict[Any, list[Comparison]] = {}
-    widest: dict[Any, float] = {}
-    for each in compared:
-        of_place.setdefault(each.fastest, []).append(each)
-        if each.is_wide(repeats["until"]):
-            widest[each.fastest] = max(each.half, widest.get(each.fastest, 0))
-    chosen: list[Any] = []
-    for fastest in sorted(widest, key=lambda at: -widest[at]):
-        new = [fastest, *(each.cell for each in of_place[fastest] if each.ratio.interval[0] < FAR)]
-        more = sum(took[at] for at in new) * trials
-        if spent + more <= repeats["budget_seconds"]:
-            chosen += new
-            spent += more
-    return chosen
+    chosen: dict[Any, None] = {}
+    for each in sorted(wide, key=lambda each: -each.half):
+        new = [at for at in (each.fastest, each.cell) if at not in chosen]
+        more = sum(costs[at] for at in new)
+        if more <= left:
+            chosen.update(dict.fromkeys(new))
+            left -= more
+    return list(chosen)
 
 
 def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
-    """The mean seconds of the processes of each cell of `merge.summary`, by its label."""
-    processes = rows.drop_duplicates([*IDENTITY, "repeat"])
-    took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds()
-    means = took.groupby([words.key(row) for row in processes.to_dict("records")]).mean()
-    return {at: means[words.key(row)] for at, row in summary.iterrows()}
+    """The seconds of the last process of each result of `merge.summary`, by its label: the first one proves more."""
+    processes = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
+    took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds() + AROUND
+    keys = [words.key(row) for row in processes.to_dict("records")]
+    last = dict(zip(keys, took, strict=True))
+    return {at: last[words.key(row)] for at, row in summary.iterrows()}
 
 
-def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:
+def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
     return [
         key
         for key, cell in plan.cells.items()
-        if TASKS[cell.task].is_compared and cell.repeat in trials and cell.platform not in here
+        if TASKS[cell.task].is_compared and cell.repeat == trial and cell.platform not in here
         if Path(shard_path(key)).exists()
     ]
 
 
-def _tell(compared: int, wide: int, last: int, count: int, trials: int, lasting: float) -> None:
-    text = f"after {last} trials, {wide} of {plural(compared, 'comparison')} have a wide interval"
+def _tell(compared: int, wide: int, last: int, count: int, lasting: float) -> None:
+    text = f"after {last} trials, {wide} of {plural(compared, 'comparison')} are not decided"
     if count:
-        more = f"{plural(count, 'result')} of them get {trials} further runs each"
-        text += f": {more} (about {progress.duration(lasting)})"
+        text += f": {plural(count, 'result')} of them get another run (about {progress.duration(lasting)})"
     elif wide:
-        text += ", and no further run fits into the budget"
+        text += ", and no further run fits into the minutes of this run"
     if compared:
         say(text)
 

@@ -12,6 +12,8 @@ from steptime.plan.artefacts import Artefact
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 
 CATALOGUES = ("frameworks", "networks", "datasets")
+# The grid that is measured where nobody names one, and the grid of tables and figures by name that it has not.
+DEFAULT, WIDER = "default", "desktop"
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,11 @@ def load(
     config: dict[str, Any],
     is_present: Callable[[dict[str, Any]], bool] = lambda needs: False,
     capability_of: Callable[[dict[str, Any]], float | None] = lambda needs: None,
+    asked: Collection[str] = (),
 ) -> Configuration:
     """The configuration below `root`, with `config` as Snakemake has merged it. Raises ConfigurationError.
 
+    `asked` are the names of the run's targets: WIDER is the grid of those that DEFAULT has not.
     `is_present` says whether this run can measure an optional platform, `capability_of` what its GPUs' capability is.
     """
     schemas = root / "config" / "schemas"
@@ -90,6 +94,10 @@ def load(
     content["catalogue"] = _catalogue(root)
     content["artefacts"] = artefacts.selections(content["catalogue"], content["networks"])
     grids = root / "config" / "grids"
+    if config["grid"] == DEFAULT and any(
+        _is_of_wider(name, content["catalogue"]) for name in asked
+    ):
+        config["grid"] = WIDER
     chosen = Path(config["grid"])
     is_path = chosen.suffix in (".yaml", ".yml")
     path = chosen if is_path else grids / f"{config['grid']}.yaml"
@@ -99,6 +107,7 @@ def load(
         where = "config/grids/, nor is that the path of a .yaml file"
         raise ConfigurationError(unknown("grid", config["grid"], known, where))
     chosen_grid = read(path, schemas / "grid.yaml")
+    _settle_minutes(chosen_grid, config)
     require("data set", config["data"], content["datasets"], "config/datasets.yaml")
     named = {"grid_name": path.stem, "data": config["data"], "popularity": _popularity(config)}
     loaded = Configuration(grid=chosen_grid, **named, **content)
@@ -119,6 +128,31 @@ def load(
                     f"The environment '{environment}' needs the file {missing}: write it."
                 )
     return loaded
+
+
+def _is_of_wider(target: str, catalogue: Mapping[str, Artefact]) -> bool:
+    """Whether a target is a table or figure of more than all networks' steps at all threads, or such a whole paper."""
+    papers = {artefact.owner for artefact in catalogue.values() if artefact.is_of_paper}
+    if target not in catalogue:
+        return target.removeprefix("make_") in papers
+    artefact = catalogue[target]
+    made_of = catalogue.get(artefact.made_of, artefact)
+    cells = made_of.entry.get("cells", {})
+    is_more = {"task", "plain", "devices"} & cells.keys() or cells.get("threads") == "above"
+    needs = {*artefact.entry["needs"]} & {"trainings", "parts", "images", "pairs", "versions"}
+    return bool(artefact.is_of_paper or is_more or needs)
+
+
+def _settle_minutes(grid: dict[str, Any], config: dict[str, Any]) -> None:
+    """Puts the minutes that a user gives a run into its grid, in place. Raises ConfigurationError."""
+    if "minutes" not in config:
+        return
+    if not isinstance(grid["repeats"], dict):
+        raise ConfigurationError(
+            f"The grid '{config['grid']}' measures each result by {grid['repeats']} runs, however long that takes: "
+            "leave out 'minutes'."
+        )
+    grid["repeats"] = grid["repeats"] | {"minutes": config["minutes"]}
 
 
 def _popularity(config: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ approach", Journal of the Royal Statistical Society B 51, 1989.
 """
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,27 +19,23 @@ from steptime.plan.cell import axes_of, key_of
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many processes a grid asks of its cells: `least` of each, and up to `most` where a comparison is undecided
-    whose interval's half is more than `until`, within `budget_seconds` of them all.
+    """How many processes a grid asks of its cells: `least` of each, and up to `most` where a comparison is not decided,
+    while the run has taken no more than `minutes`.
     """
 
     least: int
     most: int
-    until: float
-    budget_seconds: float
+    minutes: float
 
     @property
     def planned(self) -> list[int]:
-        """After how many trials comparisons are checked: `least`, twice as many each time, at last `most`; or []."""
-        planned = [self.least]
-        while planned[-1] < self.most:
-            planned.append(min(2 * planned[-1], self.most))
-        return planned if len(planned) > 1 else []
+        """After how many trials comparisons are checked: `least` and each one behind it; [] where none follows."""
+        return list(range(self.least, self.most + 1)) if self.most > self.least else []
 
 
 def repeats_of(grid: dict[str, Any]) -> Repeats:
     repeats = grid["repeats"]
-    return Repeats(**repeats) if isinstance(repeats, dict) else Repeats(repeats, repeats, 0.0, 0.0)
+    return Repeats(**repeats) if isinstance(repeats, dict) else Repeats(repeats, repeats, math.inf)
 
 
 def chances(planned: Sequence[int]) -> dict[int, float]:

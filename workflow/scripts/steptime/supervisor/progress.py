@@ -1,6 +1,7 @@
 """Tells on the terminal what came out of each run, as which of how many, and when all will be done."""
 
 import json
+import os
 import threading
 import time
 from collections import Counter
@@ -34,6 +35,21 @@ def begin() -> None:
     FINISHED.parent.mkdir(parents=True, exist_ok=True)
     for path in (FINISHED, AGAIN, DOING):
         path.write_text("")
+
+
+def commanded_at() -> float:
+    """When the command began that this process is part of, in seconds since 1970: `make` says so."""
+    return float(os.environ.get("STEPTIME_BEGAN") or psutil.Process().create_time())
+
+
+def plan(guessed: Mapping[str, float], deadline: float | None) -> list[str]:
+    """What a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
+    lasting, left = sum(guessed.values()), (deadline or 0.0) - time.time()
+    sentences = [f"{work.words(guessed)}: done about {clock(max(lasting, left))}."]
+    if deadline and lasting > left:
+        took = duration(lasting)
+        sentences.append(f"Two runs of each result take {took} here, longer than was asked for.")
+    return sentences
 
 
 def keep_talking() -> None:
@@ -166,5 +182,8 @@ def _position() -> str:
     # On a cluster nobody knows how many run side by side.
     if facts.get("stages") is not None and "work" in facts:
         took = {key: seconds for seconds, _, key in done}
-        ends = f"  done about {clock(work.left(facts['work'], took, began_at()))}"
+        left = work.left(facts["work"], took, began_at())
+        if facts.get("deadline"):
+            left = max(left, facts["deadline"] - time.time())
+        ends = f"  done about {clock(left)}"
     return f"[{len(done):>{len(str(cells))}}/{cells}{ends}]  "

@@ -59,8 +59,6 @@ def guess(
         seconds[file] = kind
         if "environment" in named and not _stands(named["environment"]):
             seconds[file] += INSTALL
-        if "trial" in named:
-            seconds[file] += grid["repeats"]["budget_seconds"]
         if "reference" in named:
             count = operations("step", named["reference"], int(named["batch"]))
             seconds[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
