@@ -33,6 +33,15 @@ def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_frame
     assert loaded.entry_of("paddle-1.8")["variables"]["OMP_NUM_THREADS"] == "{threads}"
 
 
+@pytest.mark.parametrize("label", ["FCN-5", "FCN-5 ", "fcn5-table2"])
+def test_two_networks_of_one_label_are_refused_since_one_would_hide_the_other(label):
+    entries = {"fcn5": {"label": "FCN-5"}, "fcn5-table2": {"variant_of": "fcn5"}}
+    with pytest.raises(
+        configuration.ConfigurationError, match="both called .* give each a 'label'"
+    ):
+        configuration._check_labels(entries | {"copied": {"label": label}}, "networks")
+
+
 def grid_file(folder, change):
     path = folder / "mine.yaml"
     content = change((ROOT / "config/grids/desktop.yaml").read_bytes())

@@ -69,14 +69,14 @@ def test_a_row_of_something_else_is_told_by_what_differs(tmp_path, changes, word
     assert footers.differing(facts, EXPECTED.of(CELL)) == words
 
 
-def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_path):
+def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_row(tmp_path):
     expected = {key: EXPECTED.of(cell) for key, cell in PLAN.cells.items()}
     written.write(replace(PLAN, expected=expected), tmp_path / "plan.json")
     assert written.read(tmp_path / "plan.json").expected == expected
-    of_key = EXPECTED.of_key(CELL.key)
-    assert of_key | {"sampling_digest": expected[CELL.key]["sampling_digest"]} == expected[CELL.key]
-    for name in (CELL.network, CELL.task):
-        assert EXPECTED.of_key(CELL.key.replace(name, "nobody-s")) == {}
+    of_row = EXPECTED.of_row(CELL.facts())
+    assert of_row | {"sampling_digest": expected[CELL.key]["sampling_digest"]} == expected[CELL.key]
+    for name in ("network", "task"):
+        assert EXPECTED.of_row(CELL.facts() | {name: "nobody-s"}) == {}
     trained = next(cell for cell in PLAN.cells.values() if cell.dataset)
     seeds = {EXPECTED.of(replace(trained, repeat=seed))["sampling_digest"] for seed in (1, 2)}
     assert len(seeds) == 2

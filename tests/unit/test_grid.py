@@ -11,7 +11,7 @@ from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 from steptime.artefacts.inputs import read_printed
 from steptime.cells.expected import Expected
 from steptime.plan import axes, configuration, grid, interim, written
-from steptime.plan.cell import axes_of, reference_path
+from steptime.plan.cell import reference_path
 from steptime.tasks import TASKS
 
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}, "plain": []}
@@ -242,7 +242,7 @@ def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(desktop, on
     steps = [cell for cell in both.values() if (cell.device, cell.task) == ("gpu", "step")]
     assert 2 * sum(cell.precision == "tf32" for cell in steps) == len(steps)
     key = f"local-gpu/step/{TORCH_ON_GPU}.eager.tf32-fcn5-b64-t2-d1-r1"
-    assert axes_of(key)["precision"] == "tf32" and key in both
+    assert both[key].precision == "tf32" and key in both
     assert reference_path(both[key].facts()) == "results/references/fcn5-b64-tf32.npz"
     # The same grid where there is no GPU.
     without = changed(desktop, precision=["float32", "tf32"])

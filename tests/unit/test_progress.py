@@ -100,7 +100,7 @@ def under_way():
         json.dumps({"artefact": f"steptime_{kind}", "facts": {}, "data": data})
         for kind in ("times", "ratios")
     ]
-    shown = {"grid": "mine", "jobs": jobs, "cells": keys}
+    shown = {"grid": "mine", "jobs": jobs, "cells": keys, "further": []}
     run.begin(began=time.monotonic(), cells=3, looks=[], shown=shown)
     return shown
 
@@ -145,7 +145,8 @@ def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
 def test_further_cells_count_where_they_are_measured(under_way):
     """An analysis may choose any cell for further trials, and chooses few."""
     further = [key.replace("-r1", f"-r{trial}") for key in under_way["cells"] for trial in (2, 3)]
-    so_far.show(under_way | {"cells": under_way["cells"] + further}, [1, 3])
+    cells = {"cells": under_way["cells"] + further, "further": further}
+    so_far.show(under_way | cells, [1, 3])
     assert "2 of 3 runs" in so_far.PAGE.read_text()
 
 
@@ -262,7 +263,7 @@ def test_a_line_says_how_many_and_by_the_clock_when_all_is_done(capsys):
     cell = CELL | {"network": "fcn5"}
     keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
     guessed = dict.fromkeys(map(shard_path, keys), 10.0) | {"results/tables/a.parquet": 1.0}
-    run.begin(cells=4, stages={}, work=guessed, began=time.monotonic())
+    run.begin(cells=4, stages={}, work=guessed, kins={}, began=time.monotonic())
     progress.begin()
     progress.report("torch-9.9  fcn5", "120.8 ms ±1.0 %", 20.0, [], keys[0])
     assert re.match(
@@ -275,20 +276,23 @@ PLACES = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 def test_what_is_left_is_guessed_from_what_was_shown():
     """Another trial, thread count or mini-batch takes as many times its guess, another environment what all do."""
-    cell = CELL | {"network": "fcn5"}
-    keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
+    cell = CELL | {"network": "fcn5-on-c"}
+    cells = [cell | {"repeat": repeat, "threads": threads} for repeat, threads in PLACES]
+    alien, longer = cell | {"environment": "mxnet-1.9"}, cell | {"batch": 7}
+    kins = {shard_path(key_of(each)): work.kin(each) for each in (*cells, alien, longer)}
+    keys = list(map(key_of, cells))
     guessed = {shard_path(key): seconds for key, seconds in zip(keys, (10, 5, 10, 5), strict=True)}
-    assert work.left(guessed, {}, 0.0) == 30.0
+    assert work.left(guessed, kins, {}, 0.0) == 30.0
     Path(shard_path(keys[0])).parent.mkdir(parents=True)
     Path(shard_path(keys[0])).write_text("")
-    assert work.left(guessed, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
-    other = shard_path(key_of(cell | {"environment": "mxnet-1.9"}))
-    assert 10.0 < work.left({**guessed, other: 10.0}, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
-    larger = shard_path(key_of(cell | {"batch": 7}))
-    assert work.left({**guessed, larger: 10.0}, {keys[0]: 30.0}, 0.0) == 90.0
+    assert work.left(guessed, kins, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
+    other = shard_path(key_of(alien))
+    assert 10.0 < work.left({**guessed, other: 10.0}, kins, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
+    larger = shard_path(key_of(longer))
+    assert work.left({**guessed, larger: 10.0}, kins, {keys[0]: 30.0}, 0.0) == 90.0
     # A file of a run before is made again.
     os.utime(shard_path(keys[0]), (1, 1))
-    assert work.left(guessed, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0
+    assert work.left(guessed, kins, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0
 
 
 def test_a_silent_run_says_what_its_programs_do(capsys):

@@ -43,7 +43,7 @@ def read(tmp_path):
         "tensorflow-1.15.graph": FAST,
     }
     plain = read.cells.drop(columns=merged.ARITHMETIC)
-    told = [key_of(CELL | OLD | {"repeat": 2})]
+    told = [key_of(CELL | OLD)]
     return replace(read, cells=merged._with_arithmetic(plain, arithmetic, told))
 
 

@@ -113,14 +113,15 @@ def unknown_target(name, known):
 
 def tell_plan():
     """Prints what a run would do, and about how long it would take."""
-    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, OWN_CORES, shown_by())
+    files = files_to_make(and_made=True)
+    guessed = work.guess(files, CONFIGURATION, OWN_CORES, PLAN.cells, shown_by())
     # On a cluster, nobody knows how many run side by side.
     lasting = sum(guessed.values())
     if deadline():
         lasting = max(lasting, 60 * REPEATS.minutes)
     lasts = "" if COUNTS_JOBS else f": about {progress.duration(lasting)}"
     if guessed:
-        say(f"{work.words(guessed)}{lasts}.")
+        say(f"{work.words(guessed, kins_of(guessed))}{lasts}.")
     for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
         say(sentence)
 
@@ -186,6 +187,12 @@ def deadline():
     return ends if PLAN.looks and analyses_of_run() == PLAN.looks else None
 
 
+def kins_of(files):
+    """What the runs that make these files share with others, by their files."""
+    paths = {shard_path(key): cell for key, cell in PLAN.cells.items()}
+    return {path: work.kin(cell.facts()) for path, cell in paths.items() if path in files}
+
+
 def begin_run():
     """Writes down what the programs of this run must know and no parameter may hold: the plan, and what is told here."""
     try:
@@ -202,7 +209,7 @@ def begin_run():
     shown = shown_so_far()
     keys = set(shown.get("cells", []))
     stages = Counter(each for cell in waiting for each in progress.stages_of(cell.facts(), keys))
-    guessed = work.guess(files_to_make(), CONFIGURATION, OWN_CORES, shown_by())
+    guessed = work.guess(files_to_make(), CONFIGURATION, OWN_CORES, PLAN.cells, shown_by())
     runners = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
     varied = ["mode"] if len(runners) > len({environment for environment, _ in runners}) else []
     varied += ["platform"] if len({cell.platform for cell in PLAN.cells.values()}) > 1 else []
@@ -220,12 +227,13 @@ def begin_run():
         looks=PLAN.looks,
         shown_by=shown_by(),
         work=guessed,
+        kins=kins_of(guessed),
         varied=varied,
         deadline=deadline(),
     )
     progress.begin()
     if guessed and not COUNTS_JOBS:
-        for sentence in progress.plan(guessed, deadline()):
+        for sentence in progress.plan(guessed, kins_of(guessed), deadline()):
             say(sentence)
         for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
             say(sentence)
@@ -240,10 +248,12 @@ def shown_so_far():
     for artefact in TIMES:
         if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
             keys = PLAN.artefacts[artefact.made_of]
-            further = interim.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
+            others = PLAN.cells.keys() - keys if PLAN.looks else ()
+            further = sorted(interim.of_artefact(keys, others, PLAN.cells))
             jobs = [facts_of(each) for each in (artefact, *ratios)]
             grid_name = CONFIGURATION.grid_name
-            return {"grid": grid_name, "jobs": jobs, "cells": keys + sorted(further)}
+            cells = {"cells": keys + further, "further": further}
+            return {"grid": grid_name, "jobs": jobs} | cells
     return {}
 
 

@@ -98,7 +98,8 @@ def shards_of(wildcards):
         names = [each.name for each in CATALOGUE.values() if each.made_of == wildcards.artefact]
         asked = [name for name in asked_targets() if name in names]
         raise WorkflowError(checks.lacking(CONFIGURATION, wildcards.artefact, *asked[:1]))
-    return shards_at_hand(keys + interim.of_artefact(keys, interim.added(added_to(wildcards))))
+    further = interim.added(added_to(wildcards))
+    return shards_at_hand(keys + interim.of_artefact(keys, further, PLAN.cells))
 
 
 def compared_artefacts():

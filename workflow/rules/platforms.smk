@@ -75,7 +75,7 @@ def shards_at_hand(keys):
 def refuse_others(keys):
     """Raises WorkflowError for shards of another network, adapter and so on, which this run must not measure anew."""
     others = [
-        footers.Outdated(key, words, footers.row(shard_path(key))["workflow_commit"])
+        footers.Outdated(key, words, footers.row(shard_path(key)))
         for key in keys
         if (words := CURRENT.differing(cell := PLAN.cells[key]))
         and (cell.platform in REMOTE or not CURRENT.is_of_here(cell))

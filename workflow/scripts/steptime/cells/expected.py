@@ -13,7 +13,7 @@ from shared.grouping import GROUPED
 from steptime import networks, project, tasks
 from steptime.environments import pins, prepare
 from steptime.plan import digests, exchanges
-from steptime.plan.cell import PLAIN, Cell, apart_of, axes_of
+from steptime.plan.cell import PLAIN, Cell, apart_of, network_of
 from steptime.plan.configuration import Configuration
 
 # What of a cell decides its adapter and its code, in the order of `_framework_facts`.
@@ -95,9 +95,9 @@ class Expected:
             self._sampled[key] = digests.digest(asked)
         return self._of_kind(*_kind(cell.facts())) | {"sampling_digest": self._sampled[key]}
 
-    def of_key(self, key: str) -> dict[str, Any]:
+    def of_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What the row of any cell must say, but for its sampling; {} for an unknown task, network or environment."""
-        axes, known = axes_of(key), self.configuration
+        axes, known = {**row, "network": network_of(row)}, self.configuration
         is_known = (
             axes["environment"] in known.known_environments
             and axes["network"] in known.networks

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from steptime.plain import few
 from steptime.plan import digests
-from steptime.plan.cell import axes_of, shard_path
+from steptime.plan.cell import IDENTITY, key_of, shard_path
 
 # A pair of Parquet's metadata, in Thrift's compact protocol: a first field with this text, and the head of the second.
 NAMED = b"\x18\x08steptime\x18"
 END = b"PAR1"
 # What is kept of the columns of a row, besides what is compared.
-COLUMNS = ("status", "proof_id", "dataset_sha256", "machine_id", "workflow_commit", "proof_digest")
+COLUMNS = ["status", "proof_id", "dataset_sha256", "machine_id", "workflow_commit", "proof_digest"]
+COLUMNS += [*IDENTITY, "repeat"]
 # What is compared, and what differs in words. `variables` is the digest of those that the worker got.
 COMPARED = {
     "network_digest": "network",
@@ -29,17 +30,19 @@ COMPARED = {
     "environment_digest": "pins",
     "sampling_digest": "sampling",
 }
+# What cells of one network in one environment differ in.
+VARIED = ("mode", "precision", "batch", "threads", "devices", "exchange", "repeat")
 NEVER = math.inf
 
 Facts = Mapping[str, Any]
 
 
 class Outdated(NamedTuple):
-    """A shard of another network, adapter or the like: its cell, what differs in words, and by which version."""
+    """A shard of another network, adapter or the like: its cell, what differs in words, and its row."""
 
     key: str
     words: tuple[str, ...]
-    commit: str | None
+    row: Facts
 
 
 def footer(path: str | Path) -> dict[str, Any]:
@@ -104,9 +107,13 @@ def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
     """The sentence that names shards of other networks, adapters and so on; `advice` may have their `{files}`."""
     others = list(others)
     words = " and ".join(dict.fromkeys(word for other in others for word in other.words))
-    versions = ", ".join(dict.fromkeys(other.commit for other in others if other.commit))
+    versions = ", ".join(
+        dict.fromkeys(
+            other.row["workflow_commit"] for other in others if other.row["workflow_commit"]
+        )
+    )
     named = f"{folder}/{others[0].key}.parquet"
-    files = few(dict.fromkeys(f"{folder}/{_pattern(other.key)}" for other in others), " ")
+    files = few(dict.fromkeys(f"{folder}/{_pattern(other.row)}" for other in others), " ")
     of = f", by version {versions}" if versions else ""
     return (
         f"{len(others)} shards were measured with another {words} than this configuration asks for{of}, "
@@ -114,11 +121,9 @@ def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
     )
 
 
-def _pattern(key: str) -> str:
-    """Pattern of the files of all cells that differ from this one in numbers and mode alone."""
-    axes = axes_of(key)
-    subject = f"{axes['network']}-on-" if axes["dataset"] else f"{axes['network']}-b"
-    return f"{axes['platform']}/{axes['task']}/{axes['environment']}.*-{subject}*"
+def _pattern(row: Facts) -> str:
+    """Pattern of the files of all cells that differ from a row's in numbers, mode and precision alone."""
+    return key_of({**row, **dict.fromkeys(VARIED, "*")}) + ".parquet"
 
 
 def age(path: str | Path) -> float:

@@ -29,7 +29,7 @@ from steptime.cells.mixed import refuse_several
 from steptime.machine import placement
 from steptime.plain import few
 from steptime.plan import configuration
-from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
+from steptime.plan.cell import FOLDER, carried, key_of, proof_name
 from steptime.reading import InputError
 
 RESULTS = Path("results")
@@ -149,19 +149,9 @@ def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     patterns = {kind: pattern.format(platform=platform) for kind, pattern in KINDS.items()}
     files = {kind: sorted(results.glob(pattern)) for kind, pattern in patterns.items()}
     # Not every data set that lies here: they are large.
-    trained = {_axes(path)["dataset"] for path in files["cells"]}
+    trained = {footers.row(path).get("dataset") for path in files["cells"]}
     files["datasets"] = [path for path in files["datasets"] if path.parent.name in trained]
     return files
-
-
-def _axes(path: Path) -> dict[str, Any]:
-    """The axes of the cell of a shard, from where it lies."""
-    try:
-        return axes_of("/".join((*path.parts[-3:-1], path.stem)))
-    except ValueError as error:
-        raise PackError(
-            f"{path} has not the name of a shard ({error}): give it one, or remove it."
-        ) from error
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
@@ -198,7 +188,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 def proofs_of(row: dict[str, Any]) -> tuple[str, str]:
     """The names that the proof of a row may have: that of any version, and that of its own beside another's."""
-    name = proof_name(row | {"network": row["variant"] or row["network"]})
+    name = proof_name(row)
     return f"{name}.json", f"{name}.{row['proof_id']}.json"
 
 
@@ -295,10 +285,9 @@ def _refuse_others(source: Path, shards: list[Path], expected: Expected) -> None
     """Raises PackError for rows of another network, adapter and so on than this checkout has."""
     others = []
     for path in shards:
-        row = footers.row(path)
-        key = "/".join((*path.parts[-3:-1], path.stem))
-        if words := footers.differing(row, expected.of_key(key)):
-            others.append(footers.Outdated(key, words, row["workflow_commit"]))
+        row = footers.row(path) | {"platform": path.parent.parent.name}
+        if words := footers.differing(row, expected.of_row(row)):
+            others.append(footers.Outdated(key_of(row), words, row))
     if others:
         advice = (
             "measure them there again with this version of steptime, networks and adapters, or take them into a "

@@ -22,7 +22,7 @@ from steptime.merge import judged
 from steptime.merge.measured import was_told
 from steptime.plain import plain_values
 from steptime.plan import interim, written
-from steptime.plan.cell import FOLDER, axes_of, shard_path
+from steptime.plan.cell import FOLDER, key_of, shard_path
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     gc.disable()
     plan = written.read(options.plan)
     keys = plan.artefacts[options.artefact]
-    keys = keys + interim.of_artefact(keys, interim.added(options.added))
+    keys = keys + interim.of_artefact(keys, interim.added(options.added), plan.cells)
     statistics = next((json.loads(file.read_text()) for file in options.statistics), None)
     merged = merge(keys, plan.missing, plan.expected, plan.looks, statistics)
     with atomic_write(options.output) as file:
@@ -60,14 +60,11 @@ def merge(
     `expected` says by key what a row must have been measured with (`cells.expected`), `statistics` what all results of
     the run say together. Raises MixedRowsError, and ShardError, which names every shard that cannot be used.
     """
-    task = axes_of(keys[0])["task"]
-    constant, schema = constant_of(task), schema_of(task)
     known: dict[str, Any] = {"machines": {}, "software": {}, "arithmetic": {}, "resources": {}}
     known["told"] = []
     rows, tables = [], []
-    values_of = itemgetter(*constant)
     for key, row, table, footer in read(keys, expected or {}):
-        rows.append(judged.by_proof(key, row))
+        rows.append(judged.by_proof(row))
         tables.append(table)
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
@@ -78,7 +75,8 @@ def merge(
     siblings = [shard.read_parts(path)[0] for path in paths if path.exists()]
     rows = judged.by_place(judged.by_losses(rows), siblings)
     rows = judged.by_gradients(rows, siblings, shown_by)
-    values = map(values_of, rows)
+    constant = constant_of(rows[0]["task"])
+    values = map(itemgetter(*constant), rows)
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {
         name: pa.array(column, CONSTANT.field(name).type).take(of_row)
@@ -91,7 +89,9 @@ def merge(
     known |= {"missing": missing or [], "looks": looks or []}
     known |= {"statistics": statistics} if statistics else {}
     described = json.dumps(known).encode()
-    return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
+    return pa.table(
+        merged, schema=schema_of(rows[0]["task"]).with_metadata({shard.FOOTER: described})
+    )
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     declared = footer["worker"].get("ready", {}).get("settings", {})
     if was_told(declared):
-        known["told"].append(key)
+        known["told"].append(key_of(row | {"repeat": 1}))
         told = libraries.summarise(footer["software"].get("libraries", {}), told=True)
         footer["software"] |= {"arithmetic": told, "registers": libraries.registers(told)}
     software = known["software"].get(row["environment"])
@@ -142,7 +142,7 @@ def read(
             continue
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
         if words := footers.differing(footers.facts(footer), expected.get(key, {})):
-            others.append(footers.Outdated(key, words, row["workflow_commit"]))
+            others.append(footers.Outdated(key, words, row))
             continue
         yield key, row, rows.replace_schema_metadata(), footer
     if others:

@@ -19,7 +19,7 @@ from shared.grouping import GROUPED
 from shared.precisions import marked
 from steptime.cells import trusted
 from steptime.plain import plural
-from steptime.plan.cell import axes_of, carried, key_of, proof_name, reference_path, shard_path
+from steptime.plan.cell import carried, key_of, proof_name, reference_path, shard_path
 
 Row = dict[str, Any]
 # Cells of one place run the same code on the same numbers, whatever their threads and repeat.
@@ -27,10 +27,9 @@ PLACE = ["platform", "environment", "mode", "precision", "task", "network", "var
 PLACE += ["devices", "exchange", "worker_digest"]
 
 
-def by_proof(key: str, row: Row) -> Row:
+def by_proof(row: Row) -> Row:
     """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
-    cell = axes_of(key)
-    proof = _proof(proof_name(cell))
+    proof = _proof(proof_name(row))
     refused = (
         row["status"] == "ok"
         and proof.get("status") == "not_equivalent"

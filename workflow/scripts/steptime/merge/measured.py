@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from steptime.environments.libraries import REFERENCE
 from steptime.merge.summary import COLUMNS, region_text, shortened, summarise
-from steptime.plan import interim
 from steptime.reading import InputError
 from steptime.statistics import words
 from steptime.statistics.words import Statistics
@@ -113,7 +112,6 @@ def _with_arithmetic(
     cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told_keys: Collection[str] = ()
 ) -> pd.DataFrame:
     """Adds ARITHMETIC, and marks results of old code, and those whose library was told to take newer code."""
-    first = {interim.first_of(key) for key in told_keys}
     codes = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     vectors = []
     for cell, known in zip(cells.itertuples(), codes, strict=True):
@@ -122,7 +120,7 @@ def _with_arithmetic(
             cell.marks.append("without AVX")
         if cell.status == "ok" and REFERENCE in known.get("blas", []):
             cell.marks.append(REFERENCE)
-        if first and cell.status == "ok" and words.key(cell._asdict()) in first:
+        if told_keys and cell.status == "ok" and words.key(cell._asdict()) in told_keys:
             cell.marks.append("told of AVX2")
         vectors.append(taken(vector) if "told of AVX2" in cell.marks else vector)
     return cells.assign(

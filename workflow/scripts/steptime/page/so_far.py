@@ -15,8 +15,6 @@ from steptime.artefacts.inputs import Inputs
 from steptime.atomic import atomic_write
 from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed, samples, screen
-from steptime.plan import interim
-from steptime.plan.cell import axes_of
 from steptime.reading import InputError
 from steptime.render.words import plural
 from steptime.say import say
@@ -50,9 +48,6 @@ def main() -> None:
 def show(shown: dict[str, Any], looks: list[int]) -> list[Inputs]:
     """Writes PAGE and its tables, as `shown` says; `looks` says after which trials comparisons are checked."""
     keys = progress.measured(shown["cells"])
-    planned = [
-        key for key in shown["cells"] if not interim.is_further(looks, axes_of(key)["repeat"])
-    ]
     FOLDER.mkdir(parents=True, exist_ok=True)
     merged = FOLDER / "merged.parquet"
     pq.write_table(merge(keys, looks=looks), merged)
@@ -60,7 +55,9 @@ def show(shown: dict[str, Any], looks: list[int]) -> list[Inputs]:
     for job in map(json.loads, shown["jobs"]):
         made.append(Inputs(job["artefact"], job["data"] | {"cells": [str(merged)]}, job["facts"]))
         made[-1].write_table(FOLDER)
-    text = build(shown["grid"], made, len(keys), len({*planned, *keys}))
+    text = build(
+        shown["grid"], made, len(keys), len({*shown["cells"]} - {*shown["further"]} | {*keys})
+    )
     with atomic_write(PAGE) as file:
         file.write(text.encode())
     return made

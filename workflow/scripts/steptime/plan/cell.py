@@ -42,17 +42,12 @@ PLAIN = "plain"
 # What cells have in common that lie on one line over the size of the mini-batch.
 LINE = without("batch")
 
-_KEY = re.compile(
-    r"(?P<platform>[^/]+)/(?P<task>[^/]+)/(?P<environment>[^/]+)\.(?P<mode>[^./]+)\.(?P<precision>[^.-]+)"
-    r"-(?P<network>[^/]+?)(-on-(?P<dataset>[^/]+))?"
-    r"-b(?P<batch>\d+)-t(?P<threads>\d+)-d(?P<devices>\d+)(?P<exchange>[a-z]*)-r(?P<repeat>\d+)"
-)
-# What stands behind the name of a proof for several devices, or of a task that training steps do not prove.
+# What stands behind the name of a proof for several devices, or of a task that training steps do not prove. Names of
+# networks and data sets have no dot.
 APART = [name for name, task in TASKS.items() if task.proof]
-MARK = "|".join(["", r"-d\d+[a-z]+", *(f"-{name}" for name in APART)])
+MARK = "|".join(["", r"\.d\d+[a-z]+", *(rf"\.{name}" for name in APART)])
 # What stands behind the name of a reference for another precision than the usual one.
 ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
-_NUMBERS = ("batch", "threads", "devices", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +84,8 @@ class Cell:
 
 def key_of(axes: Mapping[str, Any]) -> str:
     """The key of a cell from its axes or from a row of its shard: the shard's path below FOLDER, without its ending."""
-    network = axes.get("variant") or axes["network"]
-    subject = f"{network}-on-{axes['dataset']}" if axes["dataset"] else network
+    network = network_of(axes)
+    subject = f"{network}.{axes['dataset']}" if axes["dataset"] else network
     return (
         f"{axes['platform']}/{axes['task']}/{axes['environment']}.{axes['mode']}.{axes['precision']}"
         f"-{subject}-b{axes['batch']}-t{axes['threads']}-d{axes['devices']}{axes['exchange']}"
@@ -98,32 +93,29 @@ def key_of(axes: Mapping[str, Any]) -> str:
     )
 
 
-def axes_of(key: str) -> dict[str, Any]:
-    """The axes that a key names: all but framework and device. Raises ValueError for what is no key."""
-    match = _KEY.fullmatch(key)
-    if match is None:
-        raise ValueError(f"'{key}' is not the key of a cell")
-    axes = {name: value or "" for name, value in match.groupdict().items()}
-    return axes | {name: int(axes[name]) for name in _NUMBERS}
+def network_of(axes: Mapping[str, Any]) -> str:
+    """The network of a cell, from its axes or from a row: a variant by its own name."""
+    network: str = axes.get("variant") or axes["network"]
+    return network
 
 
 def proof_name(axes: Mapping[str, Any]) -> str:
-    """The name of the proof that a cell with these axes, as `axes_of` gives them, stands on."""
-    return f"{axes['environment']}.{axes['mode']}-{axes['network']}{proof_mark(axes)}"
+    """The name of the proof of a cell, from its axes or from a row of its shard."""
+    return f"{axes['environment']}.{axes['mode']}-{network_of(axes)}{proof_mark(axes)}"
 
 
 def proof_mark(axes: Mapping[str, Any]) -> str:
     """What stands behind the name of such a proof: on which devices it is, if on several, and of what task."""
-    devices = f"-d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
-    return devices + (f"-{axes['task']}" if axes.get("task") in APART else "")
+    devices = f".d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
+    return devices + (f".{axes['task']}" if axes.get("task") in APART else "")
 
 
 def apart_of(text: str) -> dict[str, Any]:
     """Devices and exchange from what MARK matches, or the task that is proven; {} of one device."""
-    match = re.fullmatch(r"-d(\d+)([a-z]+)", text)
+    match = re.fullmatch(r"\.d(\d+)([a-z]+)", text)
     if match:
         return {"devices": int(match[1]), "exchange": match[2]}
-    return {"task": text.removeprefix("-")} if text else {}
+    return {"task": text.removeprefix(".")} if text else {}
 
 
 def precision_of(text: str) -> str:

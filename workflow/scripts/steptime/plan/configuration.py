@@ -252,7 +252,23 @@ def _catalogues(root: Path) -> dict[str, Any]:
     for framework in content["frameworks"].values():
         # Nobody but a grid that asks for `all` tells them apart.
         framework["environments"] += framework["history"]
+    _check_labels(content["networks"], "networks")
+    _check_labels(content["datasets"], "data sets")
     return content
+
+
+def _check_labels(entries: dict[str, Any], kind: str) -> None:
+    """Raises ConfigurationError for two of one label: one would hide the other in every table and figure."""
+    owners: dict[str, str] = {}
+    for name, entry in entries.items():
+        # A variant without a label is called by its name. Pages show one space where there are several.
+        label = " ".join(entry.get("label", name).split())
+        owner = owners.setdefault(label, name)
+        if owner != name:
+            raise ConfigurationError(
+                f"The {kind} '{owner}' and '{name}' are both called '{label}' in tables: give each a 'label' of its "
+                "own."
+            )
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:

@@ -9,12 +9,12 @@ approach", Journal of the Royal Statistical Society B 51, 1989.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steptime.plan.cell import axes_of, key_of
+from steptime.plan.cell import Cell
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,9 @@ def added(files: Iterable[str | Path]) -> list[str]:
     return [key for file in files for key in json.loads(Path(file).read_text())["cells"]]
 
 
-def first_of(key: str) -> str:
-    return key_of(axes_of(key) | {"repeat": 1})
-
-
-def of_artefact(keys: Iterable[str], further: Iterable[str]) -> list[str]:
-    """Those further cells that are repeats of some of an artefact's."""
+def of_artefact(
+    keys: Iterable[str], further: Iterable[str], cells: Mapping[str, Cell]
+) -> list[str]:
+    """Those further cells that are repeats of some of an artefact's; `cells` are all of the plan."""
     own = set(keys)
-    return [key for key in further if first_of(key) in own]
+    return [key for key in further if replace(cells[key], repeat=1).key in own]

@@ -42,10 +42,12 @@ def commanded_at() -> float:
     return float(os.environ.get("STEPTIME_BEGAN") or psutil.Process().create_time())
 
 
-def plan(guessed: Mapping[str, float], deadline: float | None) -> list[str]:
+def plan(
+    guessed: Mapping[str, float], kins: Mapping[str, list[str]], deadline: float | None
+) -> list[str]:
     """What a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
     lasting, left = sum(guessed.values()), (deadline or 0.0) - time.time()
-    sentences = [f"{work.words(guessed)}: done about {clock(max(lasting, left))}."]
+    sentences = [f"{work.words(guessed, kins)}: done about {clock(max(lasting, left))}."]
     if deadline and lasting > left:
         took = duration(lasting)
         sentences.append(f"Two runs of each result take {took} here, longer than was asked for.")
@@ -91,11 +93,13 @@ def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
 def expect(cells: Sequence[Mapping[str, Any]]) -> None:
     """Counts cells that this run measures besides those that it has begun with."""
     known = run.facts()
-    guessed = known.get("work", {})
+    guessed, kins = known.get("work", {}), known.get("kins", {})
     for cell in cells:
-        second = shard_path(key_of({**cell, "repeat": 2}))
-        guessed[shard_path(key_of(cell))] = guessed.get(second, work.FURTHER)
-    run.begin(**known | {"cells": known["cells"] + len(cells), "work": guessed})
+        file, second = (shard_path(key_of(each)) for each in (cell, {**cell, "repeat": 2}))
+        guessed[file] = guessed.get(second, work.FURTHER)
+        kins[file] = work.kin(cell)
+    counted = {"cells": known["cells"] + len(cells), "work": guessed, "kins": kins}
+    run.begin(**known | counted)
 
 
 def report(title: str, result: str, seconds: float, stages: Sequence[str], key: str) -> None:
@@ -182,7 +186,7 @@ def _position() -> str:
     # On a cluster nobody knows how many run side by side.
     if facts.get("stages") is not None and "work" in facts:
         took = {key: seconds for seconds, _, key in done}
-        left = work.left(facts["work"], took, began_at())
+        left = work.left(facts["work"], facts["kins"], took, began_at())
         if facts.get("deadline"):
             left = max(left, facts["deadline"] - time.time())
         ends = f"  done about {clock(left)}"

@@ -1,14 +1,14 @@
 """About how long what a run has to do will take: a guess for each file, mended by what the run has shown."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime import project
 from steptime.plain import plural
-from steptime.plan.cell import FOLDER, axes_of
+from steptime.plan.cell import FOLDER, Cell, key_of, reference_path, shard_path
 from steptime.reading import read_yaml
 from steptime.tasks import TASKS
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 KINDS = {
     r"results/environments/(?P<environment>.*)\.json": 1.0,
     r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 3.0,
-    r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
-    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 5.0,
+    r"results/references/(?P<reference>.*)\.npz": 3.0,
+    rf"results/{FOLDER}/(?P<run>.*)\.parquet": 5.0,
     r"results/peaks/.*\.json": 15.0,
     r"results/further/(?P<trial>.*)\.json": 1.5,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
@@ -41,10 +41,18 @@ WORTH = 20.0
 
 
 def guess(
-    files: Iterable[str], configuration: "Configuration", cores: int, shown: Collection[str]
+    files: Iterable[str],
+    configuration: "Configuration",
+    cores: int,
+    cells: Mapping[str, Cell],
+    shown: Collection[str],
 ) -> dict[str, float]:
-    """Seconds of each job, by the file that stands for it; `shown` are cells whose gradients others show."""
+    """Seconds of each job, by the file that stands for it; `shown` are those of the plan's `cells` whose gradients
+    others show.
+    """
     grid = configuration.grid
+    of_shard = {shard_path(key): cell for key, cell in cells.items()}
+    of_reference = {reference_path(cell.facts()): cell for cell in cells.values()}
 
     @cache
     def operations(task: str, network: str, batch: int) -> int:
@@ -59,32 +67,38 @@ def guess(
         seconds[file] = kind
         if "environment" in named and not _stands(named["environment"]):
             seconds[file] += INSTALL
-        if "reference" in named:
-            count = operations("step", named["reference"], int(named["batch"]))
+        if cell := of_reference.get(file):
+            count = operations("step", cell.network, cell.batch)
             seconds[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
-        if "key" in named:
-            axes = axes_of(named["key"])
-            if TASKS[axes["task"]].needs_images:
+        if cell := of_shard.get(file):
+            if TASKS[cell.task].needs_images:
                 seconds[file] += TRAINED * grid["training"].get("budget_seconds", 200)
             else:
-                count = operations(axes["task"], axes["network"], axes["batch"])
+                count = operations(cell.task, cell.network, cell.batch)
                 seconds[file] += grid["sampling"]["budget_seconds"]
-                seconds[file] += STEPS * count / (SPEED * min(axes["threads"], cores))
-                shows = TASKS[axes["task"]].needs_reference and named["key"] not in shown
+                seconds[file] += STEPS * count / (SPEED * min(cell.threads, cores))
+                shows = TASKS[cell.task].needs_reference and cell.key not in shown
                 seconds[file] *= SHOWS if shows else 1.0
     return seconds
 
 
-def words(guessed: Mapping[str, float]) -> str:
-    """What is to be done: runs, environments with their sizes, tables and figures."""
+def kin(axes: Mapping[str, Any]) -> list[str]:
+    """What a run shares with others: all but trial; that and threads; network, environment, task; these two; task."""
+    way = f"{axes['task']}/{axes['environment']}.{axes['mode']}"
+    wholes = [key_of({**axes, "repeat": 0}), key_of({**axes, "repeat": 0, "threads": 0})]
+    return [*wholes, f"{way}-{axes['network']}", way, axes["task"]]
+
+
+def words(guessed: Mapping[str, float], kins: Mapping[str, list[str]]) -> str:
+    """What is to be done: runs, environments with their sizes, tables and figures. `kins` has the `kin` of each run."""
     named = [_kind(file)[1] for file in guessed]
-    keys = [each["key"] for each in named if "key" in each]
-    results = {_commons(key)[0] for key in keys}
+    runs = [file for file in guessed if file in kins]
+    results = {kins[file][0] for file in runs}
     environments = [each["environment"] for each in named if "environment" in each]
     lacking = [name for name in environments if not _stands(name)]
     count = {name: sum(name in each for each in named) for name in ("proof", "reference")}
     shown = {each.get("table", each.get("figure")) for each in named} - {None}
-    parts = [f"{plural(len(results), 'result')} in {plural(len(keys), 'run')}"] if keys else []
+    parts = [f"{plural(len(results), 'result')} in {plural(len(runs), 'run')}"] if runs else []
     parts += [plural(number, name) for name, number in count.items() if number]
     if lacking:
         sizes = read_yaml(project.path("resources/steptime/sizes.yaml"))
@@ -111,27 +125,32 @@ def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration
     return sentences
 
 
-def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) -> float:
+def left(
+    guessed: Mapping[str, float],
+    kins: Mapping[str, list[str]],
+    took: Mapping[str, float],
+    began: float,
+) -> float:
     """Seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
 
-    `took` are the seconds of runs by their keys. Another run of the same result takes as many times its guess; else one
-    with other threads says how many, one of the same network, or all runs of the environment.
+    `kins` has the `kin` of each run, by its file; `took` are the seconds of runs by their keys. Another run of the same
+    result takes as many times its guess; else one with other threads says how many, one of the same network, or all
+    runs of the environment.
     """
-    sums: dict[Any, tuple[float, float]] = {}
-    for file, thought in guessed.items():
-        key = _kind(file)[1].get("key", "")
-        for common in _commons(key) if key in took else ():
+    sums: dict[str, tuple[float, float]] = {}
+    for key, seconds in took.items():
+        file = shard_path(key)
+        for common in kins.get(file, ()):
             real, planned = sums.get(common, (0.0, 0.0))
-            sums[common] = real + took[key], planned + thought
+            sums[common] = real + seconds, planned + guessed[file]
     waiting = {file: each for file, each in guessed.items() if not _is_done(file, began)}
-    return sum(_mended(file, each, sums) for file, each in waiting.items())
+    return sum(_mended(kins.get(file, ()), each, sums) for file, each in waiting.items())
 
 
-def _mended(file: str, thought: float, sums: Mapping[Any, tuple[float, float]]) -> float:
-    key = _kind(file)[1].get("key")
-    if not key:
+def _mended(kin: Sequence[str], thought: float, sums: Mapping[str, tuple[float, float]]) -> float:
+    if not kin:
         return thought
-    *near, environment, every = (sums.get(common, (0.0, 0.0)) for common in _commons(key))
+    *near, environment, every = (sums.get(common, (0.0, 0.0)) for common in kin)
     for real, guessed in near:
         if guessed:
             return thought * real / guessed
@@ -148,14 +167,6 @@ def _kind(file: str) -> tuple[float | None, dict[str, str]]:
 
 def _stands(environment: str) -> bool:
     return project.environment(environment).exists()
-
-
-def _commons(key: str) -> list[Any]:
-    """What a run shares with others: all but trial; that and threads; network, environment, task; these two; task."""
-    axes = axes_of(key) | {"repeat": 0}
-    apart = axes | {"threads": 0}
-    way = axes["task"], axes["environment"], axes["mode"]
-    return [tuple(axes.values()), tuple(apart.values()), (*way, axes["network"]), way, axes["task"]]
 
 
 def _is_done(file: str, began: float) -> bool:
