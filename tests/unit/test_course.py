@@ -28,7 +28,7 @@ def test_startup_ends_at_the_first_step_and_keeps_what_failed():
         for row in started(first, repeat=n, steal_share=0.02 * (n == 2))
     ]
     rows += started(None, network="alexnet", status="timeout", reason="not done after 9 s")
-    told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
+    told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows), cells=pd.DataFrame()))
     data, layout = told.table = startup.table(told)
     first = data.iloc[0]
     assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0]
@@ -37,7 +37,8 @@ def test_startup_ends_at_the_first_step_and_keeps_what_failed():
     texts = [entry.text for entry in layout.iloc[1]]
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
     _, drawing = startup.figure(told)
-    assert "over the time limit" in drawing.texts[-1].get_text()
+    assert any("over the time limit" in note for note in drawing.notes)
+    assert drawing.texts[-1].get_text() == "* disturbed"
 
 
 def test_the_start_of_several_devices_stands_beside_that_of_one():

@@ -83,7 +83,7 @@ def test_memory_of_a_cell_on_a_gpu_is_the_gpus_own(tmp_path):
     ]
     data, layout = memory.table(inputs(tmp_path, "table3.csv", *cells))
     assert [entry.text for entry in layout.iloc[0]["Measured"]] == ["32, 64", "1.50, 2.00"]
-    assert layout.index[0][2] == "local-gpu" and set(data["memory_of"]) == {"the GPU"}
+    assert layout.index[0][2] == "this machine's GPU" and set(data["memory_of"]) == {"the GPU"}
     assert layout.iloc[0]["Largest in as much as a GPU has", "4 GiB (GTX 980)"].text == "192"
 
 
@@ -95,14 +95,14 @@ def test_energy_of_a_sample_is_of_the_gpu_or_of_the_processors_and_says_by_what(
     found = made.measured
     made.measured = Measured(found.rows, found.cells, {"m1": machine}, {}, "merged")
     data, layout = energy.table(made)
-    assert "local-gpu, 2 devices, sync" in [place for _, _, place in layout.index]
+    assert "this machine's GPU, 2 devices, sync" in [place for _, _, place in layout.index]
     known = data[data["devices"] == 1].set_index("device")
     # Six samples of five steps of 64: 480 J in 3 s.
     assert known.loc["gpu", "joules_per_sample"] == pytest.approx(480 / (6 * 5 * 64))
     assert known.loc["gpu", "watts"] == pytest.approx(160)
     by_place = layout.reset_index(["Network", "Framework"], drop=True)
-    assert by_place.loc["local-gpu", "By"].text == "NVML's power of the GPU over the time"
-    (why,) = by_place.loc["local-cpu, 1 thread", "Watts"].footnotes
+    assert by_place.loc["this machine's GPU", "By"].text == "NVML's power of the GPU over the time"
+    (why,) = by_place.loc["this machine, 1 thread", "Watts"].footnotes
     assert why == "this user may not read it"
 
 

@@ -13,7 +13,7 @@ from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 from steptime.artefacts import catalogue, efficiency, ratios
 from steptime.artefacts.evidence import read_papers
 from steptime.page import answer, cells, embed, explorer, page
-from steptime.render import tables
+from steptime.render import figures, tables
 
 CRASHED = {"status": "crashed", "reason": "ended by SIGSEGV"}
 COMMIT = {"workflow_commit": "abc"}
@@ -105,6 +105,15 @@ def test_a_drawing_is_an_image_whose_names_are_its_own(tmp_path):
     text = embed.drawing(file, 'of "x"')
     assert text.startswith('<img alt="of &#34;x&#34;" src="data:image/svg+xml,%3C')
     assert unquote(text.partition("xml,")[2][:-2]) == file.read_text()
+
+
+def test_what_a_figure_does_not_say_below_itself_is_read_from_its_file(tmp_path):
+    with figures.canvas() as (drawing, _):
+        figures.caption(drawing, "* disturbed", ["Measured on a < b.", "Marked: all."])
+    figures.write(tmp_path / "figure", pd.DataFrame(), drawing)
+    path = tmp_path / "figure.svg"
+    assert embed.notes(path) == ["Measured on a < b.", "Marked: all."]
+    assert "Marked" not in embed.drawing(path, "")
 
 
 def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(tmp_path):

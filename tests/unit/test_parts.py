@@ -160,11 +160,11 @@ def test_products_are_divided_by_nn_of_the_same_cell_and_dashes_say_why(tmp_path
     assert values["torch-9.9", 1, "NT"] == 3 and values["torch-9.9", 2, "NT"] == 1
     assert values["torch-9.9", 1, "two calls"] == 1.5
     torch = layout.xs("PyTorch 9.9.0", level="Framework").iloc[0]
-    assert torch["local-cpu, 1 thread", products.SPEED].text == "2.00"
-    assert torch["local-cpu, 1 thread", "TN ÷ NN"].footnotes == ("it has none",)
-    assert torch["local-cpu, 1 thread", products.BY_ONE].text == "1.50"
+    assert torch["this machine, 1 thread", products.SPEED].text == "2.00"
+    assert torch["this machine, 1 thread", "TN ÷ NN"].footnotes == ("it has none",)
+    assert torch["this machine, 1 thread", products.BY_ONE].text == "1.50"
     mxnet = layout.xs("MXNet 9.9.0", level="Framework").iloc[0]
-    assert mxnet["local-cpu, 1 thread", "NT ÷ NN"].footnotes == ("crashed: SIGSEGV",)
+    assert mxnet["this machine, 1 thread", "NT ÷ NN"].footnotes == ("crashed: SIGSEGV",)
     tables.write(tmp_path / "table", data, layout, made.page)
     drawn, _ = products.figure(made)
     assert set(drawn["threads"]) == {2}
@@ -180,14 +180,14 @@ def test_a_ratio_of_repeats_is_that_of_processes_of_one_trial(tmp_path):
     data, layout = products.table(inputs(tmp_path, *cells))
     wanted = (0.9 / 0.5 * 2.2 / 1.0) ** 0.5
     assert data.set_index("way")["value"]["NT"] == pytest.approx(wanted)
-    assert layout.iloc[0]["local-cpu, 1 thread", "NT ÷ NN"].text.startswith(f"{wanted:.2f} ")
+    assert layout.iloc[0]["this machine, 1 thread", "NT ÷ NN"].text.startswith(f"{wanted:.2f} ")
 
 
 def test_the_fastest_way_of_a_layer_is_bold(tmp_path):
     cells = [row("direct", 0.5, "conv1"), row("fft", 0.25, "conv1"), row("im2col", 0.125, "conv2")]
     made = inputs(tmp_path, *cells)
     _, layout = convolutions.table(made)
-    line = layout.xs("conv1", level="Layer").iloc[0]["local-cpu, 1 thread"]
+    line = layout.xs("conv1", level="Layer").iloc[0]["this machine, 1 thread"]
     assert [name for name in line.index if line[name].best] == ["fft"]
     assert line["fft"].text == "250" and line["winograd"].text == "–"
     drawn, _ = convolutions.figure(made)

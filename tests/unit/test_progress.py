@@ -109,7 +109,7 @@ def test_the_table_so_far_is_of_the_cells_that_are_there(under_way, monkeypatch,
     monkeypatch.setattr("sys.argv", ["page.so_far", "trial 1"])
     so_far.main()
     printed = capsys.readouterr().err
-    assert "local-cpu, 1 thread" in printed and "250.0" in printed and "≈2.00×" in printed
+    assert "this machine, 1 thread" in printed and "250.0" in printed and "≈2.00×" in printed
     page = "results/so_far/tables/steptime_times.html"
     assert "0.250" in Path(page).read_text() and not Path("results/tables").exists()
     assert "one run of each cannot tell which is the fastest" in printed
@@ -249,7 +249,7 @@ def test_the_last_screen_is_the_answer_in_24_lines(under_way, monkeypatch, capsy
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= screen.WIDEST, lines
     heading, *ordered = [line.split() for line in lines[1:5]]
-    assert heading == ["local-cpu,", "2", "threads", "fcn5", "fcn8", "overall,", "of", "1"]
+    assert heading == ["this", "machine,", "2", "threads", "fcn5", "fcn8", "overall,", "of", "1"]
     assert [line[0] for line in ordered] == ["PyTorch", "MXNet", "JAX"]
     text = "\n".join(lines)
     assert re.search(r"PyTorch 9\.9\.0 +100\.8 +302\.4 ", text)

@@ -17,11 +17,11 @@ def test_dollars_are_no_formula_in_a_figure_and_odd_words_leave_it_xml(tmp_path)
         axes.set_xticks([0], [WORDS])
         axes.legend()
         figures.headings(axes, WORDS, [WORDS])
-        figures.notes_below(drawing, [WORDS])
+        figures.caption(drawing, WORDS, [WORDS])
     figures.write(tmp_path / "figure", pd.DataFrame(), drawing)
     # A comment has the words of each text, too: a browser shows what is no comment.
     drawn = "".join(ElementTree.parse(tmp_path / "figure.svg").getroot().itertext())
-    assert drawn.count(WORDS.strip()) == 5, drawn
+    assert drawn.count(WORDS.strip()) == 6, drawn
 
 
 def test_settings_that_a_user_has_for_matplotlib_change_no_figure():

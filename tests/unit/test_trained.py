@@ -128,7 +128,7 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     assert "the loss is nan" in layout.iloc[2]["Loss on test images"].footnotes[0]
     assert "another program" in layout.iloc[0]["Seconds of an epoch"].footnotes[0]
     drawn, drawing = varied.figure(made)
-    assert any("Marked" in text.get_text() for text in drawing.texts)
+    assert any("Marked" in note for note in drawing.notes)
     assert len(drawn) == 3 and len(drawing.axes) == 3
 
 

@@ -1,7 +1,7 @@
 """Compares our results with what the papers printed: the order of the frameworks, and how slow each network is."""
 
 from collections.abc import Callable, Collection
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from steptime.render import figures, tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, raw_data
+from steptime.render.words import facts, origin, plural, raw_data
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import Pair, mean_of_result, of_pairs
@@ -29,7 +29,7 @@ COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order
 COLUMNS += ["same_pairs", "apart_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 EVERY = "every network"
-POINTS_PER_INCH, LETTER = 72, 4.3  # a letter of the names is about so many points wide
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 RATIOS = ((1, "ours = theirs"), (10, "10 times as fast"), (100, "100 times as fast"))
 APART = "with a script of the authors that trained another network or timed something else"
 NOTHING = "no time was measured here for a network, framework and thread count that a paper printed"
@@ -244,25 +244,31 @@ def _number(value: float) -> str:
 
 
 def draw(both: pd.DataFrame, inputs: Inputs, *told: str) -> tuple[pd.DataFrame, Figure]:
-    """The points (`points`, paper, short) and the figure, with what is `told` of the points below it."""
+    """The points (`points`, paper, short) and the figure; what is `told` of the points is a note."""
     frameworks, catalogue, measured = inputs.frameworks, inputs.networks, inputs.measured
-    with figures.canvas(height=5.4) as (drawing, axes):
+    with figures.canvas(height=4.6) as (drawing, axes):
         if len(both):
             _frame(axes, both)
             _points(axes, both, frameworks, catalogue)
-        line = ["points of one network and framework are joined"]
-        figures.headings(axes, "Our times against the papers'", line)
+        line = "points of one network and framework are joined, one for each number of threads"
+        figures.headings(axes, "Our times against the papers'", [line])
         axes.set_xlabel("time per mini-batch as printed (s)")
         axes.set_ylabel("time per mini-batch here (s)")
-        drawn = [
-            "Filled: CPU, outlined: GPU. PyTorch is taken for Torch. The paper's shortest time where several of its "
-            "machines have one.",
+        _network_keys(axes, both, catalogue)
+        words = [] if len(both) else [f"Nothing is drawn: {NOTHING}."]
+        words += ["Outlined: GPUs."] if "gpu" in set(both["device"]) else []
+        words += (
+            ["Some of the authors' scripts trained another network or timed something else."]
+            if told
+            else []
+        )
+        notes = [
+            "PyTorch is taken for Torch. The paper's shortest time where several of its machines have one.",
             *_other_batches(both, catalogue),
             *told,
+            *origin(measured),
         ]
-        drawn = drawn if len(both) else [f"Nothing is drawn: {NOTHING}."]
-        notes = [" ".join([*drawn, *facts(measured)]), raw_data(measured)]
-        figures.notes_below(drawing, notes, _handles(both, frameworks), 3)
+        figures.caption(drawing, " ".join(words), notes, _handles(both, frameworks), 3)
     return both, drawing
 
 
@@ -285,42 +291,32 @@ def _frame(axes: Axes, both: pd.DataFrame) -> None:
 def _points(
     axes: Axes, both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
 ) -> None:
-    lines = both.sort_values("threads").groupby(LINE, sort=False)
-    for (_, _, name, device), line in lines:
-        framework = frameworks.lineage(name)
-        face = framework.colour if device == "cpu" else "white"
-        style = framework.style | {"markerfacecolor": face, "linewidth": 1}
-        axes.plot(line["theirs"], line["ours"], **style, zorder=3)
-    ends, first = lines.last(), both["paper"].iloc[0]
-    names = [
-        catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
-        for (paper, network, _, _), end in ends.iterrows()
+    """Points have the colour of their framework, the marker of their network."""
+    markers = _markers(both, catalogue)
+    for (_, network, name, device), line in both.sort_values("threads").groupby(LINE, sort=False):
+        colour = frameworks.lineage(name).colour
+        style: dict[str, Any] = {
+            "color": colour,
+            "marker": markers[network],
+            "linewidth": 1,
+            "markersize": 5.5,
+        }
+        face = colour if device == "cpu" else "white"
+        axes.plot(line["theirs"], line["ours"], **style, markerfacecolor=face, zorder=3)
+
+
+def _markers(both: pd.DataFrame, catalogue: dict[str, Any]) -> dict[str, str]:
+    networks = sorted(both["network"].unique(), key=list(catalogue).index)
+    return dict(zip(networks, cycle(MARKERS), strict=False))
+
+
+def _network_keys(axes: Axes, both: pd.DataFrame, catalogue: dict[str, Any]) -> None:
+    grey: dict[str, Any] = {"color": "#555555", "linestyle": "", "markersize": 5.5}
+    keys = [
+        figures.key(catalogue[network]["label"], marker=marker, **grey)
+        for network, marker in _markers(both, catalogue).items()
     ]
-    place = ["theirs", "ours"]
-    _labels(axes, ends[place].to_numpy(), both[place].to_numpy(), names)
-
-
-def _labels(axes: Axes, ends: np.ndarray, points: np.ndarray, names: list[str]) -> None:
-    """Names beside their `ends`, each where it touches no name and no point, or the fewest."""
-    pixels, others = (
-        axes.transData.transform(each) * POINTS_PER_INCH / axes.figure.dpi
-        for each in (ends, points)
-    )
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in others]
-    for (x, y), end, name in zip(pixels, ends, names, strict=True):
-        boxes = []
-        width = LETTER * len(name)
-        for right, up in ((1, 3), (1, -10), (-1, 3), (-1, -10), (0, 9), (0, -16), (0, 20)):
-            left = x + (6 if right > 0 else -6 - width if right < 0 else -width / 2)
-            boxes.append(((left, y + up, left + width, y + up + 8), left - x, up))
-        box, shift, up = min(boxes, key=lambda each: sum(_touch(each[0], other) for other in taken))
-        taken.append(box)
-        style = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
-        figures.say(axes, name, end, (shift, up), **style)
-
-
-def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    axes.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.01, 1.02), labelspacing=0.7)
 
 
 def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
@@ -336,6 +332,6 @@ def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
 def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     lineages = [frameworks.lineage(name) for name in both["framework"].unique()]
     return [
-        figures.key(framework.label, **framework.style, linewidth=1)
+        figures.key(framework.label, color=framework.colour, linewidth=3)
         for framework in sorted(lineages, key=lambda framework: framework.order)
     ]

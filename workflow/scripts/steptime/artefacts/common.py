@@ -7,6 +7,7 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plain import plural
 from steptime.plan.cell import IDENTITY
 from steptime.render import words
 from steptime.render.columns import Column, Row, laid_out
@@ -59,14 +60,14 @@ def of_network(row: Mapping[str, Any]) -> str:
 
 
 def place_of(row: Mapping[str, Any]) -> str:
-    """Where a row was measured: 'local-cpu, 2 threads'; of a GPU its platform."""
-    threads = words.plural(int(row["threads"]), "thread")
-    return row["platform"] if row.get("device") == "gpu" else f"{row['platform']}, {threads}"
+    """Where a row was measured: 'this machine, 2 threads'; of a GPU its platform."""
+    machine, threads = words.machine_name(row["platform"]), int(row["threads"])
+    return machine if row.get("device") == "gpu" else f"{machine}, {plural(threads, 'thread')}"
 
 
 def ranks_of(row: Mapping[str, Any]) -> str:
     """On how many devices a row was measured, and how these share gradients: '2 x 1 thread, sync'."""
-    ranks = f"{row['devices']} x {words.plural(row['threads'], 'thread')}"
+    ranks = f"{row['devices']} x {plural(row['threads'], 'thread')}"
     return f"{ranks}, {row['exchange']}" if row["exchange"] else ranks
 
 
@@ -112,11 +113,12 @@ def of_most_threads(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
-    """The heading of what a row has in a place: 'local-cpu, GFLOP/s, threads' above '2 x 2'."""
+    """The heading of what a row has in a place: 'this machine, GFLOP/s, threads' above '2 x 2'."""
 
     def heading(row: Row) -> tuple[str, str]:
         devices = f" x {row['devices']}" if row["devices"] > 1 else ""
-        return f"{row['platform']}, {what}, threads", f"{row['threads']}{devices}"
+        machine = words.machine_name(row["platform"])
+        return f"{machine}, {what}, threads", f"{row['threads']}{devices}"
 
     return heading
 

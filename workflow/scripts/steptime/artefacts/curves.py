@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from steptime.render import figures
 from steptime.render.columns import Row
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import plural, why
+from steptime.render.words import machine_name, plural, why
 
 Styles: TypeAlias = dict[str, dict[str, Any]]
 
@@ -55,9 +55,14 @@ def keys(styles: Styles, **more: Any) -> list[Line2D]:
 
 
 def threads_drawn(drawn: pd.DataFrame) -> str:
-    """'local-cpu: 2 threads' for each platform, of rows with one number of threads each."""
+    """'2 threads', of several platforms for each, of rows with one number of threads each."""
     most = drawn.groupby("platform", sort=False)["threads"].max()
-    return "; ".join(f"{name}: {plural(int(count), 'thread')}" for name, count in most.items())
+    threads = {
+        machine_name(str(name)): plural(int(count), "thread") for name, count in most.items()
+    }
+    if len(threads) == 1:
+        return next(iter(threads.values()))
+    return "; ".join(f"{name}: {count}" for name, count in threads.items())
 
 
 def not_drawn(

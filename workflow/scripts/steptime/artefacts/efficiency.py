@@ -104,7 +104,7 @@ def _in_precision(known: Row, precision: str) -> Row:
 
 def _peak_facts(peaks: dict[str, Any]) -> list[str]:
     return [
-        f"Peak of {platform} with {plural(int(threads), 'thread')}: "
+        f"Peak of {words.machine_name(platform)} with {plural(int(threads), 'thread')}: "
         f"{significant(known['flops_per_second'] / 1e9)} GFLOP/s (matrix product of {known['product']} x "
         f"{known['product']} float32, {known['blas']}), {significant(known['bytes_per_second'] / 1e9)} GB/s (STREAM "
         f"{known['stream']})" + (f", {LOW_PEAK}." if known.get("disturbed") else ".")
@@ -165,12 +165,16 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             own = {threads: _in_precision(peak, precision) for threads, peak in known}
             _panel(panel, here, drawn, own, frameworks)
         low = dict.fromkeys(
-            f"The peak of {platform} with {plural(threads, 'thread')} was {LOW_PEAK}."
+            f"The peak of {words.machine_name(platform)} with {plural(threads, 'thread')} was {LOW_PEAK}."
             for (platform, threads, _), _ in places
             if peaks[platform]["threads"][str(threads)].get("disturbed")
         )
+        caption = "Roofs: the machine's own fastest matrix product and memory stream"
+        caption += "; grey: with other thread counts." if len(places) > 1 else "."
+        caption += " A peak was disturbed, so it may be too low." if low else ""
         notes = [*low, *_notes(data, inputs.measured)]
-        figures.notes_below(drawing, notes, _handles(drawn, frameworks), LEGEND_COLUMNS)
+        handles = _handles(drawn, frameworks)
+        figures.caption(drawing, figures.starred(drawn, caption), notes, handles, LEGEND_COLUMNS)
     return drawn, drawing
 
 
@@ -193,11 +197,13 @@ def _panel(
     for threads, known in peaks.items():
         _roof(axes, known, (left, right), int(threads) == place["threads"])
     rounded = marked(place["precision"], ", ")
-    title = f"{place['platform']}, {plural(place['threads'], 'thread')}{rounded}"
+    machine = words.machine_name(place["platform"])
+    title = f"{machine}, {plural(place['threads'], 'thread')}{rounded}"
     axes.set_title(title, fontsize=9.5)
     for row in here.to_dict("records"):
         point = row["intensity"], row["flops_per_second"] / 1e9
         axes.plot(*point, **_style(row, drawn, frameworks), markersize=6, zorder=4)
+    figures.stars(axes, here.assign(speed=here["flops_per_second"] / 1e9), "intensity", "speed")
     _network_labels(axes, here)
 
 
@@ -243,8 +249,7 @@ def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
 
 def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
     notes = [
-        "Roofs: the fastest matrix product and the widest memory stream measured with as many threads (black) and with "
-        "the other thread counts (grey). Operations per byte are an upper limit: every layer touches each of its "
+        "Operations per byte are an upper limit: every layer touches each of its "
         "arrays once. Mini-batches: "
         + "; ".join(
             f"{label} {', '.join(map(str, sorted(rows['batch'].unique())))}"

@@ -94,11 +94,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.title(drawing, inputs.entry["title"])
         names = environment_labels(inputs.frameworks, trained.runs)
         failed = trained.runs.assign(runner=names)[trained.runs["epochs"] == 0]
-        notes = [
-            f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}.",
-            *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),
-            " ".join(facts(trained.times)),
-        ]
+        words = f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}."
+        missing = curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}")
+        notes = [*missing, *facts(trained.times)]
         handles = [*curves.keys(styles), figures.key("accuracy asked for", **dashed)]
-        figures.notes_below(drawing, notes, handles, 4)
+        figures.caption(drawing, words, notes, handles, 4)
     return data[CURVE], drawing

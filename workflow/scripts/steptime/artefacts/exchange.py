@@ -13,7 +13,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import marked, milliseconds, origin, plural, significant
+from steptime.render.words import machine_name, marked, milliseconds, origin, plural, significant
 
 COLUMNS = [*parts.COLUMNS, "bytes", "algbw", "busbw"]
 GIGA = 1e9
@@ -84,7 +84,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for (name, platform, threads, devices), line in drawn.groupby(named, sort=False):
             style = inputs.frameworks[line["framework"].iloc[0]].style
             axes.plot(line["bytes"], line["algbw"], **style, zorder=3)
-            where = f", {platform}, {devices} x {plural(threads, 'thread')}"
+            figures.stars(axes, line, "bytes", "algbw")
+            where = f", {machine_name(platform)}, {devices} x {plural(threads, 'thread')}"
             handles.append(figures.key(name + (where if several.max() > 1 else ""), **style))
         if len(copies):
             grey = {"color": figures.GREY, "linestyle": ":"}
@@ -93,7 +94,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             handles.append(figures.key("a copy in memory", **grey))
         figures.headings(axes, inputs.entry["title"], [inputs.entry["axis"]])
     notes = [inputs.entry["caption"], *parts.remarks(data), *origin(inputs.measured)]
-    figures.notes_below(drawing, notes, handles, 2)
+    figures.caption(drawing, figures.starred(drawn), notes, handles, 2)
     return timed[COLUMNS], drawing
 
 
@@ -126,5 +127,7 @@ INDEX: dict[str, Any] = {
     "Size": lambda row: size_text(row["bytes"]) if row["part"] else "",
     "What": _what,
     "Framework": "framework_label",
-    "Ranks": lambda row: f"{row['platform']}, {common.ranks_of(row | {'exchange': ''})}",
+    "Ranks": lambda row: (
+        f"{machine_name(row['platform'])}, {common.ranks_of(row | {'exchange': ''})}"
+    ),
 }

@@ -15,7 +15,16 @@ from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.columns import Column
-from steptime.render.words import marked, plural, processes, significant, version_order, why
+from steptime.render.words import (
+    mark_notes,
+    marked,
+    origin,
+    plural,
+    processes,
+    significant,
+    version_order,
+    why,
+)
 
 COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]
 COLUMNS += ["reason", "marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
@@ -138,7 +147,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             figures.key(words, **grey, markerfacecolor=_filled("#444444", FILLED[vector]))
             for vector, words in REGISTERS.items()
         ]
-        figures.notes_below(drawing, _notes(data), handles, 5)
+        words = figures.starred(data, "Above 1, the older version is slower; less is better.")
+        figures.caption(drawing, words, [*_notes(data), *origin(inputs.measured)], handles, 5)
     return data.drop(columns="at"), drawing
 
 
@@ -180,15 +190,18 @@ def _panel(ax: Axes, rows: pd.DataFrame, styles: curves.Styles) -> None:
         for row in timed.to_dict("records"):
             face = _filled(style["color"], FILLED.get(row["vector"], 1.0))
             ax.plot(row["at"], row["drawn"], **style, markerfacecolor=face, markersize=4, zorder=3)
+    figures.stars(ax, rows[rows["ratio"].notna()], "at", "drawn")
 
 
 def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
-        "Times are divided by that of the newest version that has one: above 1, the older version is slower. A version "
+        "Times are divided by that of the newest version that has one. A version "
         "is at the day of its release; where no day is known, in its order. The wider the registers in which "
         "the compiled code multiplies, the fuller the marker; a hollow one is a build without AVX."
     ]
     untimed = data[data["seconds"].isna()]
-    return notes + curves.not_drawn(
+    named = data.assign(framework_label=data["series"] + " " + data["version"])
+    missing = curves.not_drawn(
         untimed, lambda row: f"{row['series']} {row['version']}", at="network_label"
     )
+    return [*notes, *mark_notes(named), *missing]

@@ -10,7 +10,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.words import origin, significant, size
+from steptime.render.words import machine_name, origin, significant, size
 
 COLUMNS = ["platform", "network_label", "framework", "framework_label", "devices", "threads"]
 COLUMNS += ["exchange", "batch", "seconds", "bytes_exchanged", "rate"]
@@ -36,20 +36,23 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for at, row in enumerate(data.to_dict("records")):
             _line(axes, at, row, inputs.frameworks[row["framework"]].colour)
         figures.title(drawing, inputs.entry["title"])
+    words = figures.starred(
+        rows.assign(marks=rows["marks"].str.join(", ")),
+        "A circle is a rank with its threads; beside it, what all ranks sent and received in a step.",
+    )
     notes = [
-        "Each circle is a rank, a process with CPUs of its own; the number of its threads is in it. The line below is "
-        "the loopback interface of a network that they have for themselves. Beside it: what went over it in a step, "
-        "of all ranks together and both ways, and that divided by the time of the step.",
+        "A rank is a process with CPUs of its own. The line below the ranks is the loopback interface of a network "
+        "that they have for themselves. What went over it is also divided by the time of the step.",
         inputs.entry["caption"],
         *origin(inputs.measured),
     ]
-    figures.notes_below(drawing, notes)
+    figures.caption(drawing, words, notes)
     return data, drawing
 
 
 def _line(axes: Axes, at: int, row: dict[str, Any], colour: str) -> None:
     label = f"{row['framework_label']}, {row['exchange']}"
-    where = f"{row['network_label']}, batch {row['batch']}, {row['platform']}"
+    where = f"{row['network_label']}, batch {row['batch']}, {machine_name(row['platform'])}"
     axes.text(0, at - 0.12, label, fontsize=8.5, va="center")
     axes.text(0, at + 0.2, where, fontsize=7, va="center", color=figures.GREY)
     places = [0.36 + 0.07 * rank for rank in range(row["devices"])]

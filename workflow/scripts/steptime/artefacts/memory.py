@@ -44,20 +44,35 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: a panel for each network."""
-    data, limits = lines_of(inputs), limits_of(inputs)
-    drawn = data[data["peak_memory_bytes"].notna()]
+    """The rows that are drawn and the drawing: a panel for each network that has several mini-batch sizes.
+
+    Where none has, a panel for each network. A GPU's memory is a limit of GPUs alone.
+    """
+    return draw(lines_of(inputs), limits_of(inputs), inputs, [NOTES[0], *origin(inputs.measured)])
+
+
+def draw(
+    data: pd.DataFrame, limits: dict[str, float], inputs: Inputs, notes: list[str]
+) -> tuple[pd.DataFrame, figures.Drawing]:
+    """The rows that are drawn and the drawing."""
+    known = data[data["peak_memory_bytes"].notna()]
+    several = known.groupby("network_label")["batch"].transform("nunique") > 1
+    drawn = known[several] if several.any() else known
+    on_gpu = drawn["memory_of"].eq("the GPU")
     labels = list(dict.fromkeys(drawn["network_label"]))
     styles = curves.styles_of(drawn, inputs.frameworks, "framework_label")
     with figures.panels(len(labels), PANEL_INCHES, 0.8, 2, sharex=False) as (drawing, panels):
         for label, axes in zip(labels, panels, strict=False):
-            _panel(axes, drawn[drawn["network_label"] == label], limits, styles)
+            own = drawn[drawn["network_label"] == label]
+            _panel(axes, own, limits if on_gpu.any() else {}, styles)
             axes.set_title(label, fontsize=9.5)
         for axes in panels[::2]:
             axes.set_ylabel("most memory (GiB), less is better")
         figures.title(drawing, inputs.entry["title"])
-        notes = [NOTES[0], *origin(inputs.measured)]
-        figures.notes_below(drawing, notes, curves.keys(styles), 3)
+        words = (
+            "" if on_gpu.all() else "On CPUs: the process's memory, with the framework's own code."
+        )
+        figures.caption(drawing, words, notes, curves.keys(styles), 3)
     return drawn, drawing
 
 
@@ -141,8 +156,9 @@ def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
 
 def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], styles: curves.Styles) -> None:
     figures.batch_axis(axes, sorted(rows["batch"].unique()))
-    axes.set_yscale("log", base=2)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    if limits:
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     for name, gib in limits.items():
         axes.axhline(gib, color=figures.GREY, linewidth=0.8, linestyle="--", zorder=1)
         text, at = f"memory of a GPU: {name}, {gib:g} GiB", (axes.get_xlim()[0], gib)
@@ -150,3 +166,5 @@ def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], styles: cur
     known = rows.assign(gib=rows["peak_memory_bytes"] / 2**30)
     within = [name for name in LINE if name in ("platform", "threads", "devices", "exchange")]
     curves.draw(axes, known, "batch", "gib", styles, "framework_label", within)
+    if not limits:
+        axes.set_ylim(bottom=0)

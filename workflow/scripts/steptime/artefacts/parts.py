@@ -16,7 +16,7 @@ from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Row, dash, laid_out
 from steptime.render.tables import Entry
-from steptime.render.words import mark_notes, marked, origin, plural, spread, why
+from steptime.render.words import machine_name, mark_notes, marked, origin, plural, spread, why
 from steptime.statistics import intervals
 
 # Platform and threads, and rows by the way in which an operation was computed.
@@ -79,7 +79,7 @@ def places_of(data: pd.DataFrame) -> list[Place]:
 
 
 def column_of(place: Place) -> str:
-    return f"{place[0]}, {plural(place[1], 'thread')}"
+    return f"{machine_name(place[0])}, {plural(place[1], 'thread')}"
 
 
 def by_way(data: pd.DataFrame) -> dict[tuple[str, str, Place], Ways]:
@@ -160,7 +160,7 @@ def dots(
         for marker, colour, label in ways.values()
     ]
     notes = [inputs.entry["caption"], *remarks(data), *origin(inputs.measured)]
-    figures.notes_below(drawing, notes, handles, keys)
+    figures.caption(drawing, figures.starred(drawn), notes, handles, keys)
     return drawing
 
 
@@ -195,5 +195,9 @@ def _panel(
             marker, colour, _ = ways[row["way"]]
             style = {"marker": marker, "color": colour, "markersize": 5, "linestyle": ""}
             axes.plot(row["value"], labels.index(row["framework_label"]), **style, zorder=3)
+    shown = rows[rows["way"].isin(ways) & rows["value"].notna()]
+    figures.stars(
+        axes, shown.assign(line=shown["framework_label"].map(labels.index)), "value", "line"
+    )
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.set_ylim(len(labels) - 0.5, -0.5)

@@ -24,11 +24,10 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.set_ylim(0, 105)
         axes.set_ylabel("searches (% of the most)")
         figures.headings(axes, artefact["title"], [data["term"].iloc[0]])
-        notes = [
-            f"Drawn from {path}, which the configuration names. {inputs.catalogue['short']} shows its curve as a "
-            f"picture without numbers, and says that it rises steeply around {artefact['year']} (dotted)."
-        ]
-        figures.notes_below(drawing, notes)
+        short = inputs.catalogue["short"]
+        words = f"{short} says that its curve rises steeply around {artefact['year']} (dotted)."
+        notes = [f"Drawn from {path}, which the configuration names. {short} prints no numbers."]
+        figures.caption(drawing, words, notes)
     return data, drawing
 
 

@@ -15,7 +15,15 @@ from steptime.merge import trainings
 from steptime.merge.trainings import CELL, NOT_REACHED
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import mark_notes, marked, percent, plural, significant, why
+from steptime.render.words import (
+    machine_name,
+    mark_notes,
+    marked,
+    percent,
+    plural,
+    significant,
+    why,
+)
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
@@ -41,7 +49,7 @@ SHOWN = [
 INDEX: dict[str, Any] = {
     "Network": "network_label",
     "Framework": "environment_label",
-    "Devices": lambda row: f"{row['platform']}, {ranks_of(row)}",
+    "Devices": lambda row: f"{machine_name(row['platform'])}, {ranks_of(row)}",
 }
 
 
@@ -90,7 +98,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         missing = curves.not_drawn(data[data["seconds"].isna()], _named, _why)
         named = drawn.assign(framework_label=drawn["environment_label"])
         notes = [*_notes(inputs.entry, data), *missing, *mark_notes(named), *inputs.page.facts]
-        figures.notes_below(drawing, notes, keys, 2)
+        figures.caption(drawing, figures.starred(drawn), notes, keys, 2)
     return drawn, drawing
 
 
@@ -153,7 +161,8 @@ def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
             bars = {"fmt": "none", "ecolor": style["color"], "capsize": 2}
             spans = "least_seconds", "most_seconds"
             curves.whiskers(axes, apart, "devices", "seconds", *spans, **bars)
+            figures.stars(axes, line, "devices", "seconds")
             threads = plural(first["threads"], "thread")
-            words = [first["environment_label"], first["platform"], threads, exchange]
+            words = [first["environment_label"], machine_name(first["platform"]), threads, exchange]
             keys.append(figures.key(", ".join(filter(None, words)), **style, **line_style))
     return keys

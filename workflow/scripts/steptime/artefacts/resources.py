@@ -105,7 +105,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             top.set_ylim(bottom=0)
             bottom.set_xlabel("seconds since the start")
         figures.title(drawing, inputs.entry["title"])
-        figures.notes_below(drawing, _notes(trained, drawn), curves.keys(styles, **plain), 4)
+        words = f"The first seed, with imports and judging; {curves.threads_drawn(drawn)}."
+        figures.caption(drawing, words, _notes(trained), curves.keys(styles, **plain), 4)
     return data[COLUMNS], drawing
 
 
@@ -127,15 +128,14 @@ def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[Row]:
     return pd.DataFrame(used).assign(**named).to_dict("records")
 
 
-def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
+def _notes(trained: Trained) -> list[str]:
     noted = [entry for entry in trained.resources.values() if len(entry["rows"]) > 1]
     seconds = sum(entry["rows"][-1][0] for entry in noted)
     cost = sum(entry["own_seconds"] for entry in noted) / seconds
     every = noted[0]["interval_seconds"]
     return [
-        "From the worker's start, with imports, and with the judging after each epoch; the first seed; "
-        f"{curves.threads_drawn(drawn)}. "
+        "From the worker's start, with imports, and with the judging after each epoch. "
         f"Noted every {every:g} s by the supervisor, to the kernel's tick of 10 ms of CPU time; that took "
         f"{100 * cost:.2g} % of one CPU. Resident memory is all of the process's, the images too.",
-        " ".join(facts(trained.times)),
+        *facts(trained.times),
     ]

@@ -41,11 +41,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.spines[:].set_visible(False)
         figures.headings(axes, artefact["title"], [artefact["caption"]])
         digest = str(data["sha256"])[:12]
+        words = f"Images of {name}: {EACH} of each class, drawn at random with a fixed seed."
         notes = [
-            f"Images of: {name} ({data['source']}; sha256 of its arrays {digest}). {EACH} of each class, drawn at "
-            f"random with a fixed seed. {artefact['sources'][0]} of {short} shows others of the same classes."
+            f"Images: {data['source']}; sha256 of their arrays {digest}.",
+            f"{artefact['sources'][0]} of {short} shows others of the same classes.",
         ]
-        figures.notes_below(drawing, notes)
+        figures.caption(drawing, words, notes)
     return pd.DataFrame(rows, columns=COLUMNS), drawing
 
 

@@ -12,7 +12,7 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import environment_labels, origin, plural, significant
+from steptime.render.words import environment_labels, machine_name, origin, plural, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
@@ -37,8 +37,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         is_ours = (data["source"] == "ours").any()
         title = f"{artefact['title']}{'' if is_ours else ', as printed'}"
         figures.headings(axes, title, [artefact["caption"]])
-        notes = _notes(inputs) if is_ours else [_printed(inputs), NOT_HERE]
-        figures.notes_below(drawing, notes, keys, 2)
+        words = f"{_printed(inputs)} {'Outlined, dashed: ours.' if is_ours else NOT_HERE}"
+        figures.caption(drawing, words, _notes(inputs) if is_ours else [], keys, 2)
     return data, drawing
 
 
@@ -66,7 +66,7 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
         for exchange, sharing in several.groupby("exchange") if len(alone) else ():
             points = pd.concat([alone, sharing]).sort_values("devices")
             for row in points.to_dict("records"):
-                words = [row["label"], row["network"], row["platform"]]
+                words = [row["label"], row["network"], machine_name(row["platform"])]
                 words += [plural(row["threads"], "thread"), *[exchange] * (exchange != "sync")]
                 time = row["seconds"] / alone["seconds"].iloc[0]
                 known = {"source": "ours", "label": ", ".join(words), "relative_time": time}
@@ -84,9 +84,7 @@ def _notes(inputs: Inputs) -> list[str]:
     lacking = cells[cells["seconds"].isna() & (cells["devices"] > 1)]
     lacking = lacking.assign(label=environment_labels(inputs.frameworks, lacking))
     return [
-        _printed(inputs),
-        "Outlined, dashed: measured here. On CPUs a device is a process with CPUs of its own, and the threads are "
-        "those of each.",
+        "On CPUs a device is a process with CPUs of its own, and the threads are those of each.",
         *curves.not_drawn(
             lacking,
             lambda row: f"{row['label']}, {plural(row['devices'], 'device')} {row['exchange']}",

@@ -56,12 +56,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                 here = row["environments"] if row["timed"] else "not timed here"
                 axes.text(0.56, at, here, va="center", fontsize=7, color="#6A6A6A")
         figures.title(drawing, inputs.entry["title"])
-        notes = [
-            "Filled: at least one result of it was timed here, in the environments that are named. The table says why "
-            f"the others are not. The paper's {inputs.entry['sources'][0]} is a picture of names.",
-            *facts(inputs.measured)[:1],
-        ]
-        figures.notes_below(drawing, notes)
+        words = "Filled: timed here, in the environments that are named. The table says why others are not."
+        place = f"The paper's {inputs.entry['sources'][0]} is a picture of names."
+        figures.caption(drawing, words, [place, *facts(inputs.measured)])
     return data, drawing
 
 

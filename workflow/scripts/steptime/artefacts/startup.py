@@ -10,7 +10,16 @@ from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import mark_notes, marked, plural, significant, why, why_or
+from steptime.render.words import (
+    facts,
+    machine_name,
+    mark_notes,
+    marked,
+    plural,
+    significant,
+    why,
+    why_or,
+)
 
 # The parts of a start, in the order in which they pass, with what they are called.
 PARTS = {"import_seconds": "import", "build_seconds": "build", "first_step_seconds": "first step"}
@@ -84,7 +93,7 @@ def _index(data: pd.DataFrame) -> dict[str, Any]:
     def place(row: Row) -> str:
         alone = plural(row["threads"], "thread")
         place = common.ranks_of(row) if row["devices"] > 1 else alone
-        return f"{row['platform']}, {place}" if several else place
+        return f"{machine_name(row['platform'])}, {place}" if several else place
 
     named = {"Network": common.of_network, "Framework": "framework_label"}
     return named | {"Devices" if ranks else "Threads": place}
@@ -112,14 +121,16 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             left += seconds
         for place, total, row in zip(places, left, drawn.to_dict("records"), strict=True):
             timed = pd.notna(row["total_seconds"])
-            text = f"{significant(total)} s" if timed else f" {row['status']}"
+            star = "*" if "disturbed" in row["marks"] else ""
+            text = f"{significant(total)} s{star}" if timed else row["status"]
             figures.say(axes, text, (total, place), (3, 0), va="center")
         figures.name_lines(axes, places, list(drawn[names].agg(", ".join, axis=1)), 8)
         axes.set_ylim(at + 0.7, places[0] - 0.7)
         axes.set_xlim(0, max(left.max(), 1e-9) * 1.1)
         axes.set_xlabel("seconds from the import to the end of the first step (less is better)")
-        figures.headings(axes, "What a start costs", [f"on {curves.threads_drawn(drawn)}"])
-        figures.notes_below(drawing, _notes(drawn), axes.containers, len(PARTS))
+        figures.headings(axes, "What a start costs", [curves.threads_drawn(drawn)])
+        notes = [*_notes(drawn), *facts(inputs.measured)]
+        figures.caption(drawing, figures.starred(drawn), notes, axes.containers, len(PARTS))
     return drawn, drawing
 
 

@@ -14,7 +14,14 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import environment_labels, facts, mark_notes, plural, processes, raw_data
+from steptime.render.words import (
+    environment_labels,
+    machine_name,
+    mark_notes,
+    origin,
+    plural,
+    processes,
+)
 
 COLUMNS = ["source", *IDENTITY, "framework", "label", "seconds", "low", "high", "samples"]
 COLUMNS += ["repeats", "status", "reason", "marks"]
@@ -47,6 +54,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for name, line in timed.groupby("label", sort=False):
             line = line.sort_values("batch")
             curves.whiskers(axes, line, "batch", "seconds", "low", "high", **styles[str(name)])
+        figures.stars(axes, timed, "batch", "seconds")
         handles = curves.keys(styles)
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
@@ -54,7 +62,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.headings(axes, title, _platforms(measured, ours, len(theirs) > 0))
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02)}
         axes.legend(handles=handles, labelspacing=0.7, **place)
-        figures.notes_below(drawing, _notes(inputs, ours, theirs, with_paper))
+        words = figures.starred(ours, _words(inputs, theirs) if with_paper else "")
+        figures.caption(drawing, words, _notes(inputs, ours, theirs, with_paper))
     data = pd.concat([ours, theirs], ignore_index=True) if len(theirs) else ours
     return data.astype({"threads": "Int64", "samples": "Int64", "repeats": "Int64"}), drawing
 
@@ -67,7 +76,7 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
     for name, cell in zip(names, cells.to_dict("records"), strict=True):
         on_cpu = cell["device"] == "cpu"
         parts = [name, cell["variant"]]
-        parts += [cell["platform"]] if several["platform"] else []
+        parts += [machine_name(cell["platform"])] if several["platform"] else []
         parts += [plural(cell["threads"], "thread")] if several["threads"] and on_cpu else []
         parts += [plural(cell["devices"], "device")] if several["devices"] else []
         labels.append(", ".join(filter(None, parts)))
@@ -112,17 +121,20 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
     missing = theirs[theirs["seconds"].isna()]
     notes += [f"Not printed: {reason}." for reason in missing["reason"].unique()]
     figure_place, table_place = artefact["sources"]
-    if with_paper:
-        notes.append(
-            f"Outlined: {table_place} of {short}, at mini-batch {theirs['batch'].iloc[0]}, set side by side; their "
-            f"{figure_place} is a picture without numbers."
-        )
-        notes += other_scripts(theirs, inputs.catalogue, inputs)
-    elif len(theirs):
+    notes.append(f"{figure_place} of {short} is a picture without numbers.")
+    if len(theirs) and not with_paper:
         notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
     sizes = ", ".join(map(str, sorted({*ours["batch"]})))
     notes.append(f"Measured: mini-batch {sizes}. The paper's other sizes take longer: GRID=paper.")
-    return [" ".join([processes(measured.cells), *facts(measured)]), *notes, raw_data(measured)]
+    return [processes(measured.cells), *notes, *origin(measured)]
+
+
+def _words(inputs: Inputs, theirs: pd.DataFrame) -> str:
+    """What the paper's marks are, which share the axis with our lines."""
+    table, short = inputs.entry["sources"][1], inputs.catalogue["short"]
+    where = f"at mini-batch {theirs['batch'].iloc[0]}, set side by side"
+    others = other_scripts(theirs, inputs.catalogue, inputs)
+    return " ".join([f"Outlined: {table} of {short}, on GPUs, {where}.", *others])
 
 
 def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> list[str]:
@@ -133,7 +145,7 @@ def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> 
         cpu = machine.get("cpu", {}).get("model", "")
         on_gpu = (rows["device"] == "gpu").any()
         gpus = " and ".join(dict.fromkeys(gpu["model"] for gpu in machine.get("gpus", [])))
-        parts = [platform, gpus if on_gpu else cpu]
+        parts = [machine_name(platform), gpus if on_gpu else cpu]
         if not on_gpu:
             counts = sorted(rows["threads"].unique())
             word = "thread" if counts == [1] else "threads"

@@ -1,6 +1,6 @@
 """The figure of time against threads divided by cores, a paper's and ours; right of 1 are more threads than cores."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -18,11 +18,12 @@ from steptime.render.words import NOTHING_MEASURED, environment_labels, origin
 
 COLUMNS = ["source", "network", "framework", "line", "platform", "threads", "cores"]
 COLUMNS += ["threads_per_core", "seconds"]
-PANEL_INCHES, NOTHING_INCHES = 1.75, 1.3
+PANEL_INCHES = 2.1
+Sources: TypeAlias = tuple[str, ...]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn (COLUMNS; seconds) and the drawing: networks down, theirs and ours across."""
+    """The rows that are drawn (COLUMNS; seconds) and the drawing: a panel for each network, theirs hollow."""
     name = inputs.paths("catalogue")[0].parent.name
     paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
     trained, frameworks = inputs.trained, inputs.frameworks
@@ -30,42 +31,64 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     cells = measured_times([Grid(steps=steps, trained=trained)])
     both = [_theirs(paper, frameworks), _ours(paper, cells, frameworks)]
     data = pd.concat(both, ignore_index=True)
-    networks = [network for network in paper.networks if (data["network"] == network).any()]
-    height = NOTHING_INCHES + PANEL_INCHES * len(networks)
-    # Seconds of other data are on no axis of the paper's.
-    sharey = "none" if any(_trained_on(trained, network) for network in networks) else "row"
-    style: dict[str, Any] = {"sharex": True, "sharey": sharey, "squeeze": False}
-    with figures.canvas(len(networks), 2, height, **style) as (drawing, grid):
-        styles = curves.styles_of(data, frameworks, "line", ["source"])
-        for axes, network in zip(grid, networks, strict=True):
-            label = inputs.networks.get(network, {}).get("label", network)
-            titles = {
-                "paper": f"{label}, {paper.catalogue['short']}",
-                "ours": f"{_trained_on(trained, network) or label}, here",
-            }
-            for panel, (source, title) in zip(axes, titles.items(), strict=True):
-                own = data[(data["network"] == network) & (data["source"] == source)]
-                _draw(panel, own, styles)
-                panel.set_title(title, fontsize=9)
-            axes[0].set_ylabel("time (s), less is better")
+    titles = _titles(data, paper, inputs)
+    styles = _styles(data, frameworks)
+    with figures.panels(len(titles), PANEL_INCHES, 0.7, 2, sharey=False) as (drawing, panels):
+        for axes, ((network, sources), title) in zip(panels, titles.items(), strict=False):
+            is_own = (data["network"] == network) & data["source"].isin(sources)
+            _draw(axes, data[is_own], styles)
+            axes.set_title(title, fontsize=9)
+        for axes in panels[::2]:
+            axes.set_ylabel("time (s), less is better")
         shares = sorted(data["threads_per_core"].unique())
-        for axes in grid[-1]:
+        for axes in panels[-2:]:
             axes.set_xticks(shares, [f"{share:.3g}" for share in shares])
             axes.minorticks_off()
-            axes.set_xlabel("threads ÷ physical cores")
+            axes.set_xlabel("threads per physical core")
+            axes.tick_params(labelbottom=True)
         figures.title(drawing, inputs.entry["title"])
-        notes = _notes(paper, data, inputs.entry)
-        notes += other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
+        is_here = (data["source"] == "ours").any()
+        words = [_hollow(paper, inputs.entry), "" if is_here else NOTHING_MEASURED]
+        words += other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
+        notes = [_cores(paper)]
         for measured in (steps or [trained.times])[:1]:
             notes += origin(measured) if len(measured.cells) else []
-        figures.notes_below(drawing, notes, curves.keys(styles, markersize=4.5), 3)
+        keys = curves.keys(styles, markersize=4.5)
+        figures.caption(drawing, " ".join(filter(None, words)), notes, keys, 3)
     return data[COLUMNS], drawing
+
+
+def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str, Sources], str]:
+    """The panels, each by its network and sources: seconds of other data are on no axis of the paper's."""
+    titles: dict[tuple[str, Sources], str] = {}
+    for network in paper.networks:
+        sources = set(data.loc[data["network"] == network, "source"])
+        label = inputs.networks.get(network, {}).get("label", network)
+        trained = _trained_on(inputs.trained, network)
+        if trained and "paper" in sources:
+            titles[network, ("paper",)] = f"{label}, {paper.catalogue['short']}"
+            titles[network, ("ours",)] = f"{trained}, here"
+        elif sources:
+            titles[network, ("paper", "ours")] = trained or label
+    return titles
+
+
+def _styles(data: pd.DataFrame, frameworks: Frameworks) -> curves.Styles:
+    """Ours are solid and filled, the paper's dashed and hollow; its machines differ in dashes."""
+    is_ours = data["source"] == "ours"
+    ours = curves.styles_of(data[is_ours], frameworks, "line")
+    lines = data[~is_ours].drop_duplicates("line")
+    turns = lines.groupby("framework").cumcount() + 1
+    return ours | {
+        line: frameworks[name].line(turn)
+        for line, name, turn in zip(lines["line"], lines["framework"], turns, strict=True)
+    }
 
 
 def _theirs(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
     times = their_times(paper, frameworks)
     times = times[(times["device"] == "cpu") & times["seconds"].notna() & times["cores"].notna()]
-    names = [f"{frameworks.lineage(name).label} there" for name in times["framework"]]
+    names = [frameworks.lineage(name).label for name in times["framework"]]
     machines = [paper.catalogue["platforms"][name]["name"] for name in times["platform"]]
     lines = [f"{name}, {machine}" for name, machine in zip(names, machines, strict=True)]
     first = [frameworks.lineage(name).name for name in times["framework"]]
@@ -98,19 +121,17 @@ def _shared(times: pd.DataFrame) -> pd.DataFrame:
 def _draw(axes: Axes, own: pd.DataFrame, styles: curves.Styles) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
-    if own.empty:
-        grey: dict[str, Any] = {"ha": "center", "color": figures.GREY}
-        axes.text(0.5, 0.5, "not measured here", transform=axes.transAxes, **grey)
     style: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
     curves.draw(axes, own, "threads_per_core", "seconds", styles, "line", **style)
     figures.plain_logarithms(axes.yaxis)
 
 
-def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[str]:
+def _hollow(paper: Paper, artefact: dict[str, Any]) -> str:
+    source = f"{artefact['sources'][0]} of {paper.catalogue['short']}"
+    return f"Hollow: {source}. Dotted: a thread for each physical core."
+
+
+def _cores(paper: Paper) -> str:
     own = [each for each in paper.catalogue["platforms"].values() if "cores" in each]
     cores = (f"{each['cores']} of the {each['name']} ({each['machine']})" for each in own)
-    notes = [
-        f"Dotted: as many threads as physical cores; to the right of it there are more threads than cores. Left: "
-        f"{artefact['sources'][0]} of {paper.catalogue['short']}. Cores there: {'; '.join(cores)}."
-    ]
-    return notes if (data["source"] == "ours").any() else [*notes, NOTHING_MEASURED]
+    return f"Cores in the paper: {'; '.join(cores)}."

@@ -17,7 +17,16 @@ from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import count, mark_notes, marked, origin, processes, significant, why
+from steptime.render.words import (
+    count,
+    machine_name,
+    mark_notes,
+    marked,
+    origin,
+    processes,
+    significant,
+    why,
+)
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
 COLUMNS += ["item", "items_per_step", "items_per_second"]
@@ -80,26 +89,35 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn, those of the most threads of a platform, and the drawing."""
+    data = common.of_most_threads(inputs.table[0])
+    missing = data[data["items_per_second"].isna()]
+    notes = [
+        *NOTES,
+        *curves.not_drawn(missing, lambda row: row["framework_label"], at="network_label"),
+        *mark_notes(data),
+        *origin(inputs.measured),
+    ]
+    return draw(data, inputs.frameworks, inputs.entry["title"], notes)
+
+
+def draw(
+    data: pd.DataFrame, frameworks: Frameworks, title: str, notes: list[str]
+) -> tuple[pd.DataFrame, figures.Drawing]:
     """The rows that are drawn and the drawing: a panel for each network and mini-batch."""
-    data = inputs.table[0]
     drawn = data[data["items_per_second"].notna()]
     groups = list(drawn.groupby(["network_label", "batch"], sort=False))
     lines = [len(rows) for _, rows in groups] or [1]
     inches = PANEL_INCHES + LINE_INCHES * sum(lines) / len(lines)
-    with figures.panels(len(groups), inches, 0.6, sharex=False, sharey=False) as (drawing, grid):
+    apart: dict[str, Any] = {"sharex": False, "sharey": False}
+    with figures.panels(len(groups), inches, 0.6, 2, **apart) as (drawing, grid):
         for axes, ((label, batch), rows) in zip(grid, groups, strict=False):
-            _panel(axes, rows, inputs.frameworks)
-            title = f"{label}, mini-batch {batch}, {rows.iloc[0]['optimiser']}"
-            axes.set_title(title, fontsize=9.5)
-        figures.title(drawing, inputs.entry["title"])
-        missing = data[data["items_per_second"].isna()]
-        notes = [
-            *NOTES,
-            *curves.not_drawn(missing, lambda row: row["framework_label"], at="network_label"),
-            *mark_notes(drawn),
-            *origin(inputs.measured),
-        ]
-        figures.notes_below(drawing, notes)
+            _panel(axes, rows, frameworks)
+            heading = f"{label}, batch {batch}: {rows.iloc[0]['item']}/s"
+            axes.set_title(heading, fontsize=8.5)
+        figures.title(drawing, f"{title}: {curves.threads_drawn(data)}")
+        words = "More is better. In brackets: the share of the machine's peak."
+        figures.caption(drawing, figures.starred(drawn, words), notes)
     return drawn, drawing
 
 
@@ -147,27 +165,24 @@ def _to_a_loss(row: Row, entry: dict[str, Any], trained: Trained) -> Row:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
-    """A bar for each framework and thread count, the fastest on top, and its 95 % interval."""
+    """A bar for each framework, the fastest on top, and its 95 % interval."""
     rows = rows.sort_values("items_per_second").reset_index(drop=True)
-    edge = 1.35 * math.nextafter(rows["items_per_second"].max(), math.inf)
+    edge = 1.4 * math.nextafter(rows["items_per_second"].max(), math.inf)
     for at, row in rows.iterrows():
         items, fastest = row["items_per_step"], row["items_per_second"]
         axes.barh(at, fastest, height=0.62, color=frameworks[row["framework"]].colour, alpha=0.85)
         if pd.notna(row["low"]):
             axes.plot([items / row["high"], items / row["low"]], [at, at], color="#222222")
         share = row["share_of_peak"]
-        words = significant(fastest)
-        words += f", {percent(share)} of the peak" if pd.notna(share) else ""
+        words = significant(fastest) + ("*" if "disturbed" in row["marks"] else "")
+        words += f" ({percent(share)})" if pd.notna(share) else ""
         end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
         if end > edge:
             # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
             axes.plot(edge, at, marker=">", markersize=4, color="#222222", clip_on=False)
         figures.say(axes, words, (min(end, edge), at), (4, 0), va="center", color="black")
-    several = rows["threads"].nunique() > 1 or rows["platform"].nunique() > 1
-    names = [
-        row["framework_label"] + (f", {common.place_of(row)}" if several else "")
-        for row in rows.to_dict("records")
-    ]
-    figures.name_lines(axes, range(len(rows)), names)
+    machines = ", " + rows["platform"].map(machine_name)
+    names = rows["framework_label"] + (machines if rows["platform"].nunique() > 1 else "")
+    figures.name_lines(axes, range(len(rows)), list(names), 8)
     axes.set_xlim(0, edge)
-    axes.set_xlabel(f"{rows.iloc[0]['item']} a second (more is better)")
+    axes.tick_params(axis="x", labelsize=7.5)

@@ -86,8 +86,10 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
         verdict = sentence(spans)
         above, below = ([verdict], []) if len(verdict) <= LONGEST_HEADING else ([], [verdict])
         figures.headings(axes, "When each run was measured", above)
-        notes = [*below, *_notes(data, cuts)]
-        figures.notes_below(drawing, notes, _handles(data, frameworks, bool(involved)), 4)
+        dotted = f"Dotted: a pause of over {LONGEST_PAUSE / 60:g} minutes, drawn shorter."
+        words = dotted if cuts else ""
+        handles = _handles(data, frameworks, bool(involved))
+        figures.caption(drawing, words, [*below, _note(data)], handles, 4)
     return data, drawing
 
 
@@ -115,14 +117,9 @@ def _handles(data: pd.DataFrame, frameworks: Frameworks, overlapped: bool) -> li
     return [*handles, wrong] if overlapped else handles
 
 
-def _notes(data: pd.DataFrame, cuts: list[float]) -> list[str]:
+def _note(data: pd.DataFrame) -> str:
     began, ended = data["started_at"].min(), data["ended_at"].max()
-    notes = [
+    return (
         "A bar lasts from the start of a run's job to the writing of its shard: import, build, warm-up and samples. "
         f"Trainings are not drawn. From {began:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC."
-    ]
-    if cuts:
-        notes.append(
-            f"Dotted: a pause of more than {LONGEST_PAUSE / 60:g} minutes, drawn shorter ({len(cuts)})."
-        )
-    return notes
+    )

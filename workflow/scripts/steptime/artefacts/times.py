@@ -73,7 +73,8 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
                 "source": OURS,
                 "network_label": cell["variant"] or _label(cell["network"], inputs),
                 "lineage": lineage,
-                "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
+                "column_group": f"Here: {words.machine_name(cell['platform'])}"
+                + (", threads" if on_cpu else ""),
                 "column": str(cell["threads"]) if on_cpu else devices,
                 "ours": cell["seconds"],
                 "theirs": theirs,
@@ -106,7 +107,7 @@ def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) 
         for network, lineage in dict.fromkeys(zip(printed["network"], lineages, strict=True))
         if (network, lineage) in caveat_of
     ]
-    what = "Printed times of scripts that trained another network or timed something else"
+    what = "Scripts of the authors that trained another network or timed something else"
     return [f"{what}: {', '.join(names)}."] if names else []
 
 

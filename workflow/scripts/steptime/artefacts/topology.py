@@ -43,7 +43,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             title += ", a virtual machine" if host["cpu"]["virtual"] else ""
             panel.set_title(title, fontsize=9.5)
         figures.title(drawing, artefact["title"])
-        figures.notes_below(drawing, _notes(topologies, artefact))
+        figures.caption(drawing, "", _notes(topologies, artefact))
     return data, drawing
 
 

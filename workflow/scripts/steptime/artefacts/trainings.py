@@ -10,7 +10,13 @@ from steptime.artefacts import common, curves, times
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import NOTHING_MEASURED, environment_labels, facts, raw_data, significant
+from steptime.render.words import (
+    NOTHING_MEASURED,
+    environment_labels,
+    machine_name,
+    origin,
+    significant,
+)
 
 COLUMNS = ["source", "network", "device", "group", "framework", "label", "seconds", "low", "high"]
 COLUMNS += ["variant", "status", "reason"]
@@ -51,7 +57,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         keys = [handle for handle, label in named if label]
         longest = max(len(label) for _, label in named)
         columns = min(4, len(keys), max(1, LEGEND_LETTERS // (longest + KEY_LETTERS)))
-        figures.notes_below(drawing, _notes(inputs, data), keys, columns)
+        words = "Filled: the paper's. " + ("Outlined: ours." if is_ours else NOTHING_MEASURED)
+        figures.caption(drawing, words, _notes(inputs, data), keys, columns)
     return data, drawing
 
 
@@ -71,7 +78,7 @@ def _ours(inputs: Inputs) -> list[dict[str, Any]]:
     names, on_cpu = environment_labels(inputs.frameworks, here), artefact["device"] == "cpu"
     rows = []
     for name, row in zip(names, here.to_dict("records"), strict=True):
-        words = [name, row["variant"], f"here on {row['platform']}"]
+        words = [name, row["variant"], f"here on {machine_name(row['platform'])}"]
         group = str(row["threads"]) if on_cpu else labels[row["network"]]
         named = {"source": "ours", "group": group, "label": ", ".join(filter(None, words))}
         rows.append({name: row[name] for name in COLUMNS if name in row} | named)
@@ -115,7 +122,7 @@ def _notes(inputs: Inputs, data: pd.DataFrame) -> list[str]:
         "picture."
     ]
     if measured.cells.empty:
-        return [*notes, NOTHING_MEASURED]
+        return notes
     missing = data[data["seconds"].isna()]
     notes += curves.not_drawn(missing, lambda row: row["label"], at="group")
-    return [*notes, " ".join(["Outlined: measured here.", *facts(measured)]), raw_data(measured)]
+    return [*notes, *origin(measured)]

@@ -84,5 +84,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         names = {"network": "network_label", "environment_label": "framework_label"}
         marks = mark_notes(data.rename(columns=names))
         notes = [*inputs.page.notes, *marks, *inputs.page.facts]
-        figures.notes_below(drawing, notes, curves.keys(styles), 3)
+        words = figures.starred(data, f"After {plural(int(data['epochs'].max()), 'epoch')} each.")
+        figures.stars(seconds, data[data["epoch_seconds"].notna()], "varied", "epoch_seconds")
+        figures.caption(drawing, words, notes, curves.keys(styles), 3)
     return data, drawing

@@ -20,7 +20,9 @@ from steptime.render.columns import Column, Row
 from steptime.render.tables import Entry
 from steptime.render.words import (
     STATUS_WORDS,
+    machine_name,
     mark_notes,
+    origin,
     plural,
     processes,
     remarks,
@@ -28,7 +30,7 @@ from steptime.render.words import (
     spread,
 )
 from steptime.statistics.ratios import of_pairs, to_shortest
-from steptime.statistics.words import FASTEST, SLOWER, places
+from steptime.statistics.words import FASTEST, places
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
@@ -87,21 +89,22 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
         records = rows.to_dict("records")
         known = next((row for row in records if row["vector"]), records[0])
         label = known["framework_label"]
-        label += f", {known['platform']}" if data["platform"].nunique() > 1 else ""
+        several = data["platform"].nunique() > 1
+        label += f", {machine_name(known['platform'])}" if several else ""
         threads = plural(int(known["threads"]), "thread")
         groups.append(((label, threads, registers(known), known["blas"]), records))
     return common.stacked(groups, LINES, NAMES, map(common.of_network, data.to_dict("records")))
 
 
-ROW_INCHES = 0.3
+ROW_INCHES = 0.36
 COLOURS = colormaps["YlGnBu"]
-# Colours go by the logarithm of the ratio and end at this one: what is slower still is as dark.
-DARKEST = 30
+# Colours go by the logarithm of the ratio, over those that are there; of alike frameworks all stay pale.
+LEAST_RANGE = 2
 # From here on a time is in seconds, as it says then: five digits have no room.
 LONG_SECONDS = 10
 NOT_TIMED = "#ECECEC"
 # What stands beside the tiles, with its width in tiles.
-BESIDE = {"start": 0.8, "memory": 0.9, "registers": 2.2}
+BESIDE = {"start": 0.8, "memory": 0.9}
 SHORT = {
     "unsupported": "unsupported",
     "install_failed": "not installed",
@@ -111,18 +114,25 @@ SHORT = {
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows of the table, as they are, and the figure."""
+    """The rows of the table, and the figure."""
     data = inputs.table[0]
+    return data, draw(data, [*_notes(data), *origin(inputs.measured)])
+
+
+def draw(data: pd.DataFrame, notes: list[str]) -> figures.Drawing:
+    """A line of tiles for each framework, the fastest first."""
     several = data["platform"].nunique() > 1
     networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
-    labels = data["framework_label"] + (", " + data["platform"] if several else "")
-    runners = list(dict.fromkeys(labels))
-    with figures.canvas(height=1.5 + ROW_INCHES * len(runners)) as (drawing, axes):
-        for label, row in zip(labels, data.to_dict("records"), strict=True):
+    machines = ", " + data["platform"].map(machine_name)
+    data = data.assign(runner=data["framework_label"] + (machines if several else ""))
+    runners = _fastest_first(data)
+    darkest = max(LEAST_RANGE, data["ratio"].max())
+    with figures.canvas(height=1.2 + ROW_INCHES * len(runners)) as (drawing, axes):
+        for row in data.to_dict("records"):
             network = networks.index((row["network_label"], row["batch"]))
-            _tile(axes, network, runners.index(label), row)
-        for height, label in enumerate(runners):
-            _words_beside(axes, len(networks), height, data[labels == label])
+            _tile(axes, network, runners.index(row["runner"]), row, darkest)
+        for height, runner in enumerate(runners):
+            _words_beside(axes, len(networks), height, data[data["runner"] == runner])
         edges = np.cumsum([0.0, *[1.0] * len(networks), *BESIDE.values()])
         headings = [*(f"{label}\nbatch {batch}" for label, batch in networks), *BESIDE]
         axes.set_xticks((edges[:-1] + edges[1:]) / 2, headings, fontsize=8)
@@ -132,34 +142,48 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.grid(visible=False)
         axes.set(xlim=(0, edges[-1]), ylim=(len(runners), 0))
         axes.spines[:].set_visible(False)
-        title = f"Time divided by the fastest, and ms, less is better: {curves.threads_drawn(data)}"
-        figures.title(drawing, title)
-        figures.notes_below(drawing, _notes(data))
-    return data, drawing
+        figures.title(drawing, f"Time of a training step: {curves.threads_drawn(data)}")
+        words = (
+            "×: times as long as the shortest. Start: from the import to the end of the first step."
+        )
+        words += " Bold: shown to be the fastest." if (data["word"] == FASTEST).any() else ""
+        figures.caption(drawing, figures.starred(data, words), notes)
+    return drawing
 
 
-def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
+def _fastest_first(data: pd.DataFrame) -> list[str]:
+    """The lines by the mean of their logarithms of ratios; those without any come last."""
+    logarithms = data["ratio"].astype(float).map(math.log, na_action="ignore")
+    means = logarithms.groupby(data["runner"], sort=False).mean()
+    return list(means.sort_values(kind="stable").index)
+
+
+def _tile(axes: Axes, left: int, top: int, row: Row, darkest: float) -> None:
     timed = pd.notna(row["seconds"])
-    shade = min(math.log(row["ratio"]) / math.log(DARKEST), 1) if timed else 0
+    shade = math.log(row["ratio"]) / math.log(darkest) if timed else 0
     colour = COLOURS(0.08 + 0.84 * shade) if timed else NOT_TIMED
     axes.add_patch(Rectangle((left + 0.02, top + 0.04), 0.96, 0.92, color=colour, linewidth=0))
-    ink: dict[str, Any] = {"color": "white" if shade > 0.55 else "#222222", "va": "center"}
     if not timed:
-        word = SHORT.get(row["status"], row["status"])
-        _words(axes, left + 0.5, top, word, fontsize=6.5, color="#777777")
+        word = SHORT.get(str(row["status"]), str(row["status"]))
+        _words(axes, left + 0.5, top + 0.5, word, fontsize=6.5, color="#777777")
         return
-    weight = "bold" if row["word"] == FASTEST else "normal"
-    tied = "" if row["word"] in (FASTEST, SLOWER) else "≈"
-    marked = "*" if row["marks"] else ""
-    ratio = f"{tied}{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
-    axes.text(left + 0.05, top + 0.5, ratio, fontsize=7, ha="left", weight=weight, **ink)
-    long = row["seconds"] >= LONG_SECONDS
-    time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
-    axes.text(left + 0.96, top + 0.52, time, fontsize=6, ha="right", **ink)
+    style: dict[str, Any] = {"color": "white" if shade > 0.55 else "#222222"}
+    style |= {"weight": "bold" if row["word"] == FASTEST else "normal"}
+    star, is_shortest = "*" if "disturbed" in row["marks"] else "", row["ratio"] == 1
+    middle = top + (0.5 if is_shortest else 0.34)
+    _words(axes, left + 0.5, middle, f"{_short_time(row['seconds'])}{star}", fontsize=7.5, **style)
+    if not is_shortest:
+        ratio = f"{significant(row['ratio'])} ×"
+        _words(axes, left + 0.5, top + 0.72, ratio, fontsize=6.5, **style)
 
 
-def _words(axes: Axes, middle: float, top: int, words: str, **style: Any) -> None:
-    axes.text(middle, top + 0.5, words, ha="center", va="center", **style)
+def _short_time(seconds: float) -> str:
+    is_long = seconds >= LONG_SECONDS
+    return f"{significant(seconds)} s" if is_long else f"{significant(1000 * seconds)} ms"
+
+
+def _words(axes: Axes, middle: float, height: float, words: str, **style: Any) -> None:
+    axes.text(middle, height, words, ha="center", va="center", **style)
 
 
 def _words_beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
@@ -168,20 +192,13 @@ def _words_beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None
     if len(timed):
         words["start"] = f"{significant(timed['startup_seconds'].median(), 2)} s"
         words["memory"] = f"{significant(timed['peak_memory_bytes'].max() / 2**30, 2)} GiB"
-        row = timed.iloc[0]
-        words["registers"] = f"{row['vector']}{' + at run time' if row['at_run_time'] else ''}"
     for name, width in BESIDE.items():
-        _words(axes, left + width / 2, top, words[name], fontsize=7, color="#444444")
+        _words(axes, left + width / 2, top + 0.5, words[name], fontsize=7, color="#444444")
         left += width
 
 
 def _notes(data: pd.DataFrame) -> list[str]:
-    notes = [
-        f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
-        "first step, median of the networks. Memory: the most of any network. Registers: the widest that the "
-        "framework's libraries multiply in; at run time: some of them can make code for the processor while they run.",
-        "Bold: shown to be the fastest. ≈: not shown slower than the shortest time.",
-    ]
     untimed = data[data["seconds"].isna()]
     missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
-    return [*notes, "An asterisk: read with care.", *mark_notes(data), *missing]
+    sizes = "Start: the median of the networks. Memory: the most of any network."
+    return [sizes, *mark_notes(data), *missing]

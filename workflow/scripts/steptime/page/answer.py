@@ -8,7 +8,7 @@ import pandas as pd
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Row
 from steptime.render.tables import DASH
-from steptime.render.words import limits, marked, plural, significant, why
+from steptime.render.words import limits, machine_name, marked, plural, significant, why
 from steptime.statistics.words import FASTEST, SLOWER, TIED, key
 
 
@@ -17,7 +17,7 @@ def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
     platforms = []
     places = ["platform", "devices", "threads"]
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
-        title = f"{platform}, {plural(threads, 'thread')}"
+        title = f"{machine_name(platform)}, {plural(threads, 'thread')}"
         title += f", {plural(devices, 'device')}" if devices > 1 else ""
         lines: dict[tuple[str, int], dict[str, Any]] = {}
         for row in rows.to_dict("records"):

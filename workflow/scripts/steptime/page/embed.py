@@ -1,4 +1,4 @@
-"""Puts files that artefacts consist of into a page that holds many of them: their tables, drawings and data."""
+"""Puts files that artefacts consist of into a page that holds many of them: their tables and drawings."""
 
 import os
 import re
@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from steptime.render import tables as layouts
 
 HERE = Path(__file__).parent
-MOST_ROWS = 100  # of a figure's data in the page; the file has them all
+METADATA = re.compile(r"<metadata>.*</metadata>", re.DOTALL)
+DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
 PLAIN = " !$()*+,-./:;=?@[]_|~{}"  # in the address of an image, besides letters and digits
 
 
@@ -28,32 +29,32 @@ def render(template: str, **facts: Any) -> str:
 
 def drawing(path: Path, title: str) -> Markup:
     """A figure's SVG as an image by itself: what it names inside is its own. Places are rounded to a hundredth."""
-    text = " ".join(path.read_text("utf-8").split()).replace("> <", "><")
+    text = METADATA.sub("", path.read_text("utf-8"))
+    text = " ".join(text.split()).replace("> <", "><")
     svg = quote(re.sub(r"(\d{2,}\.\d\d)\d+", r"\1", text), PLAIN)
     return Markup('<img alt="{}" src="data:image/svg+xml,{}">').format(title, svg)
 
 
-def data(path: Path) -> dict[str, Any]:
-    """The numbers behind a figure, without the columns that are empty, and how many rows are left out."""
-    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    rows = rows.loc[:, (rows != "").any()]
-    shown = rows.head(MOST_ROWS).to_numpy().tolist()
-    return {"headings": list(rows), "rows": shown, "left_out": max(len(rows) - MOST_ROWS, 0)}
+def notes(path: Path) -> list[str]:
+    """What `render.figures` wrote into the metadata of a figure's SVG."""
+    description = ElementTree.parse(path).find(f".//{DESCRIPTION}")
+    return (description.text or "").splitlines() if description is not None else []
 
 
 def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> dict[str, Any]:
     """The entry with its title, links and what of it stands in the page, but for `common`; `empty`: nothing of ours."""
     shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": None}
-    shown |= dict.fromkeys(("rows", "table", "drawing", "data"))
+    shown |= dict.fromkeys(("rows", "table", "drawing", "notes"))
+    words = None
     if not entry["missing"]:
         files = {(Path(file).parent.name, Path(file).suffix): Path(file) for file in entry["files"]}
         if rows := files.get(("tables", ".parquet")):
             words = layouts.read_page(rows)
-            facts, notes = (
+            facts, below = (
                 [line for line in lines if line not in common]
                 for lines in (words.facts, words.notes)
             )
-            layout, own = layouts.read_layout(rows), replace(words, facts=facts, notes=notes)
+            layout, own = layouts.read_layout(rows), replace(words, facts=facts, notes=below)
             shown["table"] = Markup(layouts.web_page(layout, own, "table.html.jinja"))
             shown |= {"rows": rows, "short": words.paper}
             if ours := [entry.text for entry in layout.to_numpy().ravel() if "ours" in entry.kind]:
@@ -61,7 +62,9 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
             shown |= {"title": words.title, "facts": [words.caption, *facts]}
         if svg := files.get(("figures", ".svg")):
             shown["drawing"] = drawing(svg, entry["about"])
-            shown["data"] = data(files["figures", ".csv"])
+            # What the table says besides, it says itself.
+            of_table = {*words.facts, *words.notes} if words else set()
+            shown["notes"] = [note for note in notes(svg) if note not in {*of_table, *common}]
     return entry | shown | {"links": [link(file, folder) for file in entry["files"]]}
 
 

@@ -1,4 +1,4 @@
-"""Style and saving of every figure: one look, plain numbers on logarithmic axes, words below the axes, SVG and PNG."""
+"""Style and saving of every figure: one look, plain numbers on logarithmic axes, a short caption, SVG and PNG."""
 
 import math
 import textwrap
@@ -23,19 +23,26 @@ STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
 # Around words that may lie on lines.
 HALO = [withStroke(linewidth=2.5, foreground="white")]
-NOTE_SIZE = 7.5
-NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE_SIZE
+CAPTION_SIZE = 7.5
+CAPTION_WIDTH = 118  # letters of a caption's line that fit the figure's width at CAPTION_SIZE
+DISTURBED = "* disturbed"
 TITLE_WIDTH = 86  # and of a title's
 LEGEND_INCHES = 0.2  # height of a legend's line
+
+
+class Drawing(Figure):
+    """A figure with `notes`: machine, versions, marks, what is not drawn. Its files have them, the picture has not."""
+
+    notes: Sequence[str] = ()
 
 
 @contextmanager
 def canvas(
     rows: int = 1, columns: int = 1, height: float | None = None, **shared: Any
-) -> Iterator[tuple[Figure, Any]]:
+) -> Iterator[tuple[Drawing, Any]]:
     """A figure in the house style with its axes; `height` is in inches, `shared` as `subplots` takes it."""
     with matplotlib.style.context(STYLE, after_reset=True):
-        drawing = Figure(layout="constrained")
+        drawing = Drawing(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
         yield drawing, drawing.subplots(rows, columns, **{"sharex": True, "sharey": True} | shared)
@@ -44,7 +51,7 @@ def canvas(
 @contextmanager
 def panels(
     count: int, inches: float, more: float, columns: int = 1, **shared: Any
-) -> Iterator[tuple[Figure, list[Axes]]]:
+) -> Iterator[tuple[Drawing, list[Axes]]]:
     """A figure of so many panels of equal height, `more` inches besides; `shared` as `canvas` takes it."""
     rows = max(1, math.ceil(count / columns))
     with canvas(rows, columns, more + inches * rows, squeeze=False, **shared) as (drawing, grid):
@@ -108,13 +115,18 @@ def plain_logarithms(axis: Axis, ticks: Locator | None = None) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def notes_below(
-    drawing: Figure, notes: list[str], handles: Sequence[Artist] = (), columns: int = 1
+def caption(
+    drawing: Drawing,
+    words: str,
+    notes: Sequence[str] = (),
+    handles: Sequence[Artist] = (),
+    columns: int = 1,
 ) -> None:
-    """Sentences below the axes, and above them a legend of `handles`; the figure grows by what they need."""
-    lines = [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
+    """Puts a line or two of words below the axes, and above them a legend of `handles`; keeps the `notes`."""
+    drawing.notes = notes
+    lines = textwrap.wrap(words, CAPTION_WIDTH)
     legend = LEGEND_INCHES * math.ceil(len(handles) / columns) + 0.1 if handles else 0.0
-    height = len(lines) * NOTE_SIZE * 1.35 / 72 + 0.12 + legend
+    height = len(lines) * CAPTION_SIZE * 1.35 / 72 + 0.12 + legend
     width, old = drawing.get_size_inches()
     drawing.set_size_inches(width, old + height)
     share = height / (old + height)
@@ -128,9 +140,24 @@ def notes_below(
             keys = drawing.legend(handles=handles, ncols=columns, **place)
         keys.set_in_layout(False)
     top = share - legend / (old + height) - 0.01
-    style: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": "#444444", "linespacing": 1.3}
+    style: dict[str, Any] = {"fontsize": CAPTION_SIZE, "color": "#444444", "linespacing": 1.3}
     text = drawing.text(0.015, top, "\n".join(lines), va="top", **style)
     text.set_in_layout(False)
+
+
+def stars(axes: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
+    """A star at each point that was disturbed, by the columns `marks`, `x` and `y`."""
+    for row in rows[is_disturbed(rows)].to_dict("records"):
+        say(axes, "*", (row[x], row[y]), (3, 1), fontsize=9, zorder=6)
+
+
+def is_disturbed(rows: pd.DataFrame) -> pd.Series:
+    return rows["marks"].str.contains("disturbed", regex=False)
+
+
+def starred(rows: pd.DataFrame, words: str = "") -> str:
+    """A caption of these words, and of what a star means where a row has one."""
+    return " ".join(filter(None, [words, DISTURBED if is_disturbed(rows).any() else ""]))
 
 
 def key(label: str, **style: Any) -> Line2D:
@@ -143,12 +170,16 @@ def title(drawing: Figure, text: str) -> None:
     drawing.suptitle(text, x=0.012, ha="left", fontsize=11, fontweight="bold")
 
 
-def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
-    """Writes `<prefix>.svg`, `.png` and the data as `.csv`, without time stamps: the same data, the same files."""
+def write(prefix: Path, data: pd.DataFrame, drawing: Drawing) -> None:
+    """Writes `<prefix>.svg`, `.png` and the data as `.csv`, without time stamps: the same data, the same files.
+
+    The notes are the description in the metadata of both pictures, a line each.
+    """
+    described = {"Description": "\n".join(drawing.notes)} if drawing.notes else {}
     prefix.parent.mkdir(parents=True, exist_ok=True)
     data.to_csv(prefix.with_suffix(".csv"), index=False)
     with matplotlib.style.context(STYLE, after_reset=True):
-        drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
+        drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None, **described})
         # All is placed: to place it once more takes as long as to draw it.
         drawing.set_layout_engine("none")
-        drawing.savefig(prefix.with_suffix(".png"))
+        drawing.savefig(prefix.with_suffix(".png"), metadata=described)

@@ -28,6 +28,8 @@ STATUS_WORDS = {
     "not_reached": "accuracy not reached",
 }
 
+MACHINE_NAMES = {"local-cpu": "this machine", "local-gpu": "this machine's GPU"}
+
 NOTHING_MEASURED = "Not measured in this run; the grid does not include it."
 
 MARK_WORDS = {
@@ -198,8 +200,14 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
     return notes
 
 
+def machine_name(platform: str) -> str:
+    """What a reader calls a platform."""
+    return MACHINE_NAMES.get(platform, platform)
+
+
 def machine_text(platform: str, machine: dict[str, Any]) -> str:
-    """One line on a platform's machine: 'local-cpu: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
+    """One line on a platform's machine: 'this machine: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
+    platform = machine_name(platform)
     if not machine:
         return platform
     cpu = machine.get("cpu", {})
