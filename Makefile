@@ -12,7 +12,7 @@ WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs example paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again adapter-check gpu-check reference references inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -80,6 +80,13 @@ gpu-check: venv  ## on a machine with a GPU: run in ten minutes all that needs o
 
 reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md
+
+# Of the grid `default`, and of Table 4: they hold nothing of a machine.
+SHIPPED = fcn5-b64 alexnet-b16 resnet50-b16 lstm32-b128 gpt-small-b4 fcn8-b64 lstm64-b128
+
+references: venv  ## compute the float64 references that come with the project, resources/references/, where the code has changed
+	@.venv/bin/snakemake --cores $(CORES) $(SHIPPED:%=results/references/%.npz)
+	@mkdir -p resources/references && cp $(SHIPPED:%=results/references/%.npz) resources/references/
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells/...
 	@workflow/scripts/launch cells.inspect $(call quoted,$(or $(SHARD),$(error Name a shard: make inspect SHARD=results/cells/local-cpu/step/...)))

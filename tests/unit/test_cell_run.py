@@ -51,11 +51,7 @@ SAID = {
 WORKER = """#!{python}
 import json, os, sys
 os.write(2, sys.stdin.read().encode())
-with open("{turn}", "r+") as file:
-    turn = int(file.read())
-    file.seek(0)
-    file.write(str(turn + 1))
-for event in json.loads({said!r})[turn]:
+for event in json.loads({said!r}):
     os.write(int(sys.argv[-1]), (json.dumps(event) + "\\n").encode())
 """
 
@@ -74,17 +70,15 @@ def run(tmp_path):
         images, labels = np.zeros((count, 1, 28, 28), np.uint8), np.zeros(count, np.int64)
         np.savez(tmp_path / f"{split}.npz", images=images, labels=labels, sha256=SUMS[split])
 
-    def measure(task, *said, packages=(), installed=(), ends=0):
+    def measure(task, said=(), packages=(), installed=(), ends=0):
         made = {"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"}
         made["packages"] = dict(packages)
         (tmp_path / "made.json").write_text(json.dumps(made))
         cell = next(each for each in grid.expand(loaded, 1).cells.values() if each.task == task)
         python = tmp_path / "environments" / cell.environment / "bin/python"
         python.parent.mkdir(parents=True, exist_ok=True)
-        # One after another, where the worker is run more than once.
-        said = json.dumps(said or [SAID[task]])
-        (tmp_path / "turn").write_text("0")
-        python.write_text(WORKER.format(python=sys.executable, said=said, turn=tmp_path / "turn"))
+        said = json.dumps(said or SAID[task])
+        python.write_text(WORKER.format(python=sys.executable, said=said))
         python.chmod(0o755)
         for name, version in dict(installed).items():
             info = f"lib/python3.11/site-packages/{name}-{version}.dist-info"
@@ -145,36 +139,22 @@ def test_what_another_cell_of_the_run_shows_is_not_asked_for_again(run, tmp_path
     assert not run("step")[1]["gradients"]
 
 
-def test_a_disturbed_process_is_measured_again_and_both_are_kept(run, tmp_path):
-    """The first worker sees another program use a CPU for ten seconds, the second does not."""
-    before = {
-        "stat": "cpu 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n",
-        "cpuinfo": "",
-        "throttling": [],
-    }
-    busy = before | {"stat": "cpu 1000 0 0 0 0 0 0 0\ncpu0 1000 0 0 0 0 0 0 0\n"}
-    quiet = before | {"stat": "cpu 50 0 0 0 0 0 0 0\ncpu0 50 0 0 0 0 0 0 0\n"}
+def test_samples_of_a_disturbed_time_give_way_to_those_behind_them_and_are_kept(run):
+    """Another program has used a CPU for ten seconds, and then no more."""
 
-    def said(after, seconds):
-        ready, warm, *_, sampled, done = SAID["step"]
-        sample = {"event": "sample", "steps": 2, "seconds": seconds}
-        return [ready, warm | {"kernel": before}, sample, sampled | {"kernel": after}, done]
+    def counted(ticks):
+        stat = f"cpu {ticks} 0 0 0 0 0 0 0\ncpu0 {ticks} 0 0 0 0 0 0 0\n"
+        return {"kernel": {"stat": stat, "cpuinfo": "", "throttling": []}}
 
-    folder = tmp_path / ".snakemake/steptime"
-    folder.mkdir(parents=True)
-    for name in ("finished", "again"):
-        (folder / name).write_text("")
-    (folder / "run.json").write_text(json.dumps({"cells": 100, "trials": {}}))
-    text, _, path = run("step", said(busy, 0.9), said(quiet, 0.2))
+    ready, warm, *_, sampled, done = SAID["step"]
+    samples = [{"event": "sample", "steps": 2, "seconds": seconds} for seconds in (0.9, 0.2)]
+    again = {"event": "again", "seconds": [0.9], **counted(1000)}
+    said = [ready, warm | counted(0), samples[0], again, samples[1], sampled | counted(1050), done]
+    text, _, path = run("step", said)
     assert " 200.0 ms 1 sample\n" in text and "disturbed" not in text
     table, footer = shard.read(path)
     assert table["seconds"].to_pylist() == [0.2] and table["foreign_cpus"].to_pylist() == [0.0]
-    assert [row["seconds"] for row in footer["left_out"]["rows"]] == [0.9]
-    assert footer["left_out"]["foreign_cpus"] > 10
-    # Time is not spent without end: here the next one would be beyond a tenth of the run.
-    (folder / "again").write_text("1e6\n")
-    text, _, path = run("step", said(busy, 0.9), said(quiet, 0.2))
-    assert "once more" not in text and shard.read(path)[0]["seconds"].to_pylist() == [0.9]
+    assert footer["worker"]["again"]["seconds"] == [0.9]
 
 
 def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):

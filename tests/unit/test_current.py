@@ -9,10 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from examples import PLANNED as CELL
+from examples import ROOT
 
 from steptime.cells import shard
 from steptime.cells.current import OF_A_PROOF, Current
-from steptime.plan import cell, digests
+from steptime.cells.expected import Expected
+from steptime.plan import cell, configuration, digests
+from steptime.prove import reference
 
 PROVEN = ("torch-9.9", "eager", "fcn5", "")
 JOB = {name: "p" for name in OF_A_PROOF} | {"variables": {}, "limits": {"seconds": 60}}
@@ -164,3 +167,12 @@ def test_a_copied_training_is_older_than_its_images_by_their_times_alone(folder,
     assert folder.is_older_than_its_images(training) == (spoil is None)
     os.utime(path)
     assert not folder.is_older_than_its_images(training)
+
+
+def test_references_that_come_with_the_project_are_of_its_code():
+    """Others would be computed by each user anew, which takes minutes of a run."""
+    expected = Expected(configuration.without_grid(ROOT))
+    for path in sorted((ROOT / "resources/references").glob("*.npz")):
+        network, batch = path.stem.rsplit("-b", 1)
+        known = f"{expected.network_digest(network)} {batch} {expected.reference_digest(network)}"
+        assert reference.shipped_with(path.name, known), f"{path.name}: run `make references`"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from shared.statistics import median_interval
-from worker import timing
+from worker import building, timing, undisturbed
 
 
 class Network:
@@ -150,3 +150,35 @@ def test_work_that_goes_on_after_a_block_is_seen(left, neighbour, late):
     assert timing.late_seconds(
         engine.run, engine.read, engine.clock, 1, limit=0.05
     ) == pytest.approx(late)
+
+
+def test_samples_are_taken_once_more_where_another_program_had_cpu_time(monkeypatch):
+    """Which are kept depends on the kernel's counters alone: the second ones are slower here."""
+    counts = {"stat": "cpu  0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n"}
+    busy = {"stat": "cpu  9000 0 0 0 0 0 0 0\ncpu0 9000 0 0 0 0 0 0 0\n"}
+    steps = iter([0.1, 0.1, 0.3, 0.3])
+    now = [0.0]
+
+    def run(count):
+        now[0] += next(steps)
+        return 1.0
+
+    monkeypatch.setattr(building, "clock", lambda: now[0])
+    monkeypatch.setattr(undisturbed, "kernel_counters", lambda: busy)
+    said = []
+    job = {"device": "cpu", "ranks": 1}
+
+    def emit(event, **facts):
+        said.append((event, facts.get("seconds")))
+
+    _, _, taken = undisturbed.sample(run, 1, (0.15, 0.5, 2), counts, job, emit)
+    assert taken == pytest.approx([0.3, 0.3])
+    assert [event for event, _ in said] == [
+        "sample",
+        "sample",
+        "again",
+        "sample",
+        "sample",
+        "sampled",
+    ]
+    assert said[2][1] == pytest.approx([0.1, 0.1])

@@ -79,8 +79,6 @@ class Footer(TypedDict, total=False):
     reference: str
     # Of several ranks, what each used.
     ranks: list[dict[str, Any]]
-    # The process that was disturbed, or was measured in its place and was so too: what it said.
-    left_out: dict[str, Any]
     # After which trials of its grid was looked at the comparisons, where a look asked for this process.
     looks: list[int]
     # Notes of what a training used.

@@ -5,6 +5,7 @@ import os
 import resource
 import time
 
+from shared.disturbance import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
 from shared.processes import family, text
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -75,6 +76,16 @@ def kernel_counters():
     files = filter(None, os.environ.get("STEPTIME_THROTTLING", "").split(os.pathsep))
     throttling = [text(path) for path in files]
     return {"stat": "".join(times), "cpuinfo": "".join(rates), "throttling": throttling}
+
+
+def is_disturbed(before, after, used):
+    """Whether other programs or guests had CPU time between two of `kernel_counters`; `used` is that of a Usage."""
+    times = [list(map(int, each["stat"].split("\n")[0].split()[1:9])) for each in (before, after)]
+    user, nice, system, _, _, irq, softirq, stolen = (new - old for old, new in zip(*times))
+    cpus = after["stat"].count("\ncpu")
+    foreign = (user + nice + system + irq + softirq) / TICKS - used["cpu_seconds"]
+    is_stolen = stolen / TICKS / cpus > MOST_STEAL_SHARE * used["wall_seconds"]
+    return is_stolen or foreign > MOST_FOREIGN_CPUS * used["wall_seconds"]
 
 
 def libraries():

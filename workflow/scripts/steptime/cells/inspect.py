@@ -74,12 +74,6 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     branch = root.add("software")
     _add(branch, software)
     branch.add("packages: " + ", ".join(f"{name} {version}" for name, version in packages.items()))
-    if "left_out" in footer:
-        left_out = dict(footer["left_out"])
-        rows = left_out.pop("rows")
-        branch = root.add("measured as well and not used")
-        _add(branch, left_out)
-        branch.add("samples: " + " ".join(f"{row['seconds']:.6g}" for row in rows))
     _add(root.add("workflow"), footer["workflow"])
     if "seeds" in footer:
         _add(root.add("seeds"), footer["seeds"])

@@ -43,7 +43,7 @@ def main() -> None:
     for name in ("images", "reference"):
         parser.add_argument(f"--{name}", nargs="*", default=[], type=Path)
     cell_run = CellRun(parser.parse_args())
-    cell_run.write(cell_run.run_undisturbed())
+    cell_run.write(cell_run.run())
 
 
 def fill(
@@ -118,31 +118,6 @@ class CellRun:
             self.shown = placement.visible_devices(self.needs, self.cell["devices"])
             self.devices = gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(","))
         self.used = resources.Watch(self.devices, notes=self.task.is_watched)
-        self.left_out: Outcome | None = None
-
-    def run_undisturbed(self) -> Outcome:
-        """Runs the worker, and once more where it was disturbed and the run has time; the other goes to the footer."""
-        first = self.run()
-        took = time.monotonic() - self.clock
-        if not (self._is_disturbed(first) and progress.allows_another(took)):
-            return first
-        doing(f"measuring {' '.join(self.title.split())} once more: it was disturbed")
-        used, self.used = self.used, resources.Watch(self.devices, notes=self.task.is_watched)
-        second = self.run()
-        progress.count_another(time.monotonic() - self.clock - took)
-        is_better = second.status == "ok" and not self._is_disturbed(second)
-        # A step that is refused once is refused.
-        if is_better or second.status == "not_equivalent":
-            self.left_out = first
-            return second
-        self.used, self.left_out = used, second
-        return first
-
-    def _is_disturbed(self, outcome: Outcome) -> bool:
-        """Whether another process on the CPUs of one device may do better."""
-        one_device = self.cell["device"] == "cpu" and self.cell["devices"] == 1
-        may = self.task.is_measured_again and one_device and outcome.status == "ok"
-        return may and interference.disturbed(self._columns(outcome))
 
     def run(self) -> Outcome:
         """Runs the worker where its environment stands and its network is proven."""
@@ -231,11 +206,6 @@ class CellRun:
         }
         if outcome.ranks:
             footer["ranks"] = outcome.used_by_ranks()
-        if self.left_out:
-            seen = self._columns(self.left_out)
-            footer["left_out"] = {name: seen[name] for name in ("status", "reason", "started_at")}
-            footer["left_out"] |= {name: seen.get(name) for name in interference.MEASURED}
-            footer["left_out"]["rows"] = self.task.rows.of(self.left_out)
         planned = run.facts().get("looks", [])
         if self.task.is_compared and interim.is_further(planned, self.cell["repeat"]):
             # Who compares these rows with others must pay for the analyses that chose them.

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.disturbance import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
 from steptime.machine import cgroups
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
-# time given to other guests, a tenth of the clock's rate lost. A thread that waits at a barrier for one that lost its
-# CPU loses as much itself. How often the kernel took a CPU away is no limit: thread pools that yield (TensorFlow's)
-# make thousands of switches a second on an idle machine.
-MOST_FOREIGN_CPUS = 0.1
-MOST_STEAL_SHARE = 0.01
+# Nor may the clock lose a tenth of its rate.
 LEAST_FREQUENCY_RATIO = 0.9
 # What `between` gives.
 MEASURED = ("foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds")

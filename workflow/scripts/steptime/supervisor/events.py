@@ -80,7 +80,7 @@ CHECKS: dict[str, Callable[[Event], bool]] = {
     "sample": _is_timed,
     "epoch": lambda event: _is_timed(event) and event.keys() >= {"epoch", "test_loss", "accuracy"},
     "part": _is_part,
-    **dict.fromkeys(("warmup", "began", "sampled", "resumed", "ended"), _is_counted),
+    **dict.fromkeys(("warmup", "again", "began", "sampled", "resumed", "ended"), _is_counted),
     "trained": lambda event: event["stopped"] in STOPPED and _is_counted(event),
     HELD: lambda event: type(event["resident"]) is int,
     ENDED: lambda event: event.keys() >= {"code", "killed"},

@@ -20,12 +20,8 @@ from steptime.supervisor import work
 
 # A line for each cell that was measured: its seconds, the stages of the grid that it is of, and its key, as JSON.
 FINISHED = run.FOLDER / "finished"
-# A line for each process that was measured again, since something else had disturbed the one before: its seconds.
-AGAIN = run.FOLDER / "again"
 # There while a page is to be made of the cells so far: the stage of the grid that has ended, if one has.
 DUE = run.FOLDER / "due"
-# Of the time that all cells of a run take, what may be spent on such processes.
-MOST_AGAIN = 0.1
 # Seconds after which a run says what it is doing where it has said nothing meanwhile.
 QUIET = 20
 
@@ -33,7 +29,7 @@ QUIET = 20
 def begin() -> None:
     """Forgets the cells of the run before."""
     FINISHED.parent.mkdir(parents=True, exist_ok=True)
-    for path in (FINISHED, AGAIN, DOING):
+    for path in (FINISHED, DOING):
         path.write_text("")
 
 
@@ -117,21 +113,6 @@ def finished() -> list[tuple[float, list[str], str]]:
         return [(float(seconds), stages, key) for seconds, stages, key in map(json.loads, lines)]
     except (OSError, ValueError):
         return []
-
-
-def allows_another(seconds: float) -> bool:
-    """Whether this run has the time to measure a process again that took so long."""
-    cells, took = run.facts().get("cells", 0), [each for each, *_ in finished()] or [seconds]
-    try:
-        spent = sum(map(float, AGAIN.read_text().split()))
-    except (OSError, ValueError):
-        return False
-    return spent + seconds <= MOST_AGAIN * cells * sum(took) / len(took)
-
-
-def count_another(seconds: float) -> None:
-    with suppress(OSError), AGAIN.open("a") as file:
-        file.write(f"{seconds:.1f}\n")
 
 
 def began_at() -> float:

@@ -30,11 +30,18 @@ class Watch:
         self.joules: list[float | None] = []
 
     def begin(self) -> None:
-        self.span.append(time.monotonic() - self.made)
-        self.joules.append(self.counter.read())
+        """Takes the time and the energy; what began before and has not ended is forgotten."""
+        if len(self.span) % 2:
+            self.span.pop()
+            self.joules.pop()
+        self._read()
 
     def end(self) -> None:
-        self.begin()
+        self._read()
+
+    def _read(self) -> None:
+        self.span.append(time.monotonic() - self.made)
+        self.joules.append(self.counter.read())
 
     def look(self, pid: int) -> None:
         """Notes a row when one is due."""

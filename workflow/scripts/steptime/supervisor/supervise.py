@@ -39,7 +39,9 @@ TAKEN = ("address already in use", "address in use", "not start grpc server", "f
 # So often the ranks of a cell are given other ports.
 MOST_PORTS = 3
 # The events between which a worker does what it is measured by.
-BEGINNINGS = {event for task in TASKS.values() for event in task.begins}
+# What came before it is left out: other programs had CPU time meanwhile.
+AGAIN = "again"
+BEGINNINGS = {AGAIN, *(event for task in TASKS.values() for event in task.begins)}
 ENDS = {event for task in TASKS.values() for event in task.ends}
 
 
@@ -336,6 +338,9 @@ def _note(
             # The first rank tells it when it has heard from all.
             outcome.ready_seconds = time.monotonic() - outcome.made_at
         outcome.libraries = sorted({*outcome.libraries, *event.pop("libraries", [])})
+        if name == AGAIN:
+            outcome.samples.clear()
+            outcome.snapshots.clear()
         if name in BEGINNINGS | ENDS:
             # The kernel is that of the first one's machine.
             cpus = [cpu for rank in members if rank.node == members[0].node for cpu in rank.cpus]

@@ -28,5 +28,4 @@ TASK = Task(
     owes=("ready", "warmup", "sample", "sampled", "proven"),
     proof="outputs",
     needs_reference=True,
-    is_measured_again=True,
 )

@@ -82,8 +82,6 @@ class Task:
     feeds: str = ""
     # Whether its cells are measured further times while a comparison of them is undecided.
     is_compared: bool = False
-    # Whether a cell on one CPU device is measured once more where something else was at work.
-    is_measured_again: bool = False
     # Whether it is fed with the images of a data set.
     needs_images: bool = False
     # Whether what it uses of the machine is noted every second, which would disturb what lasts for less.

@@ -44,5 +44,4 @@ TASK = Task(
     needs_reference=True,
     feeds="every_cell",
     is_compared=True,
-    is_measured_again=True,
 )

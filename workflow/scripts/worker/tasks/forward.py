@@ -21,9 +21,9 @@ import numpy as np
 from shared import evaluation
 from shared.statistics import median
 
-from .. import building, timing
+from .. import building, timing, undisturbed
 from ..contract import NotEquivalent
-from ..usage import Usage, kernel_counters, peak_memory
+from ..usage import kernel_counters, peak_memory
 from . import outputs
 
 OFFERED = ("parameters", "threads", "settings", "infer", "give", "outputs")
@@ -96,21 +96,15 @@ def _time(predictor, job, emit):
 
     warm = timing.warm_up(passes, clock, budget, most_steps=1 if alone else timing.MOST_STEPS)
     del warm["first_loss"]
-    emit("warmup", kernel=kernel_counters(), **warm)
-    usage, times = Usage(clock), []
-
-    def note(steps, seconds):
-        times.append(seconds)
-        emit("sample", steps=steps, seconds=seconds)
-
+    counted = kernel_counters()
+    emit("warmup", kernel=counted, **warm)
     least = sampling["least_samples"]
     if alone:
         # As many as tell where the slowest hundredth begins, as far as time allows.
         fitting = int(LATENCY_SECONDS * warm["steps"] / warm["seconds"])
         least, budget = max(least, min(HUNDREDTHS, fitting)), min(budget, LATENCY_SECONDS)
-    timing.sample(passes, clock, warm["per_block"], budget, sampling["precision"], least, note)
-    usage.pause()
-    emit("sampled", kernel=kernel_counters())
+    limits = budget, sampling["precision"], least
+    _, usage, times = undisturbed.sample(passes, warm["per_block"], limits, counted, job, emit)
     _refuse_left_out(passes, clock, warm["per_block"], median(times))
     late = _late_seconds(predictor, passes, clock, warm["per_block"], median(times))
     return dict(usage.used, late_seconds=late, peak_memory_bytes=peak_memory())

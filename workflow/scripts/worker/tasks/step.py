@@ -4,6 +4,7 @@ Besides `ready`, events are
 
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
+    again    kernel, seconds: of samples that are left out, since other programs had CPU time meanwhile
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
     resumed, ended  kernel: between them the last samples are taken, from weights that are known
     proven   loss, change: how far its own steps are from the reference (`worker.full_size`); gradients: whether each
@@ -22,9 +23,9 @@ import operator
 
 from shared.statistics import median
 
-from .. import building, printing, timing
+from .. import building, printing, timing, undisturbed
 from ..contract import NotEquivalent
-from ..usage import Usage, kernel_counters, peak_memory
+from ..usage import kernel_counters, peak_memory
 
 # What may be left to do when a block has returned: less is noise of two readings of a weight.
 LATE_SECONDS = 0.005
@@ -86,39 +87,34 @@ def _time(job, steps, proof, emit):
         full_size.MOST_STEPS,
     )
     proof.hold_losses(steps.losses[: timing.ALONE])
-    emit("warmup", kernel=kernel_counters(), **warm)
-    usage = Usage(clock)
-    blocks = []
-
-    def note(steps, seconds):
-        blocks.append(steps * seconds)
-        emit("sample", steps=steps, seconds=seconds)
-
-    last_loss = timing.sample(
-        steps,
-        clock,
-        warm["per_block"],
-        sampling["budget_seconds"],
-        sampling["precision"],
-        sampling["least_samples"],
-        note,
+    counted = kernel_counters()
+    emit("warmup", kernel=counted, **warm)
+    least = sampling["least_samples"]
+    if job.get("gradients") and proof.plain:
+        # The blocks that other trainers repeat are samples too.
+        least = max(1, least - len(full_size.end_blocks(warm["per_block"])))
+    limits = sampling["budget_seconds"], sampling["precision"], least
+    last_loss, usage, taken = undisturbed.sample(
+        steps, warm["per_block"], limits, counted, job, emit
     )
-    usage.pause()
-    emit("sampled", kernel=kernel_counters())
     # What is dropped at random moves a loss up and down.
     drops = any(node.get("rate") for node in spec["nodes"])
     if not (drops or last_loss < warm["first_loss"]):
         raise timing.Diverged(
             "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
         )
-    late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], median(blocks))
+    block_seconds = warm["per_block"] * median(taken)
+    late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], block_seconds)
     done = dict(last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
     proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
     if _asks_others(job, proof) and proof.plain:
         proof.keep_start(steps.trainer)
         emit("resumed", kernel=kernel_counters())
         usage.resume()
-        losses = timing.take(steps, clock, full_size.end_blocks(warm["per_block"]), note)
+        blocks = full_size.end_blocks(warm["per_block"])
+        losses = timing.take(
+            steps, clock, blocks, lambda count, each: emit("sample", steps=count, seconds=each)
+        )
         usage.pause()
         emit("ended", kernel=kernel_counters())
         proof.keep_end(steps.trainer, losses)
