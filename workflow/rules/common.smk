@@ -258,7 +258,9 @@ def shown_so_far():
 
 
 def end_run(succeeded):
-    """Prints the answer of the run, where its files are, how long it took."""
+    """Prints the answer of the run, or of what was measured until it was interrupted, where its files are, and its time."""
+    if not succeeded:
+        shell('"$STEPTIME_LAUNCH" page.so_far interrupted || true')
     # What could not be made again is that of an earlier run, maybe of another grid.
     old = {*files_to_make()}
     files = [

@@ -23,12 +23,14 @@ from steptime.supervisor import progress
 # Until the run has made the whole tables and the report.
 FOLDER = Path("results/so_far")
 PAGE = FOLDER / "index.html"
+# In place of a stage: no other run follows.
+INTERRUPTED = "interrupted"
 # After which the page is loaded again, in seconds.
 RELOADED = 30
 
 
 def main() -> None:
-    """Command line: a stage of the grid that has ended, after which it prints the answer so far, or nothing."""
+    """Command line: a stage of the grid that has ended, or INTERRUPTED; after a trial it prints the answer so far."""
     facts, stage = run.facts(), " ".join(sys.argv[1:])
     if not facts["shown"] or not progress.measured(facts["shown"]["cells"]):
         return
@@ -39,9 +41,11 @@ def main() -> None:
         sys.exit(str(error))
     except Exception as error:
         sys.exit(f"The page so far is not made ({type(error).__name__}: {error}); the run goes on.")
+    if stage == INTERRUPTED:
+        say("\n".join(["\nSo far:", *screen.lines(times), "", f"This and more: {PAGE}"]))
     if stage.startswith("trial"):
         say("\n".join([f"\nSo far, after {stage}:", *screen.lines(times), ""]))
-    if is_first:
+    if is_first and stage != INTERRUPTED:
         say(f"    This and more on a page that loads itself again: {PAGE}")
 
 
