@@ -70,7 +70,7 @@ def plan(tmp_path, monkeypatch):
 
 def choose(monkeypatch, trial, *before, platforms=("local-cpu",), minutes=60.0):
     """The cells that are chosen for a trial, as (network, environment, repeat), and the file that says so."""
-    run.begin(**run.facts() | {"deadline": time.time() + 60 * minutes})
+    run.begin(**run.facts() | {"deadline": time.time() + 60 * minutes, "minutes": minutes})
     file = Path(f"{trial}.json")
     words = ["repeats", "--plan", "plan.json", "--trial", str(trial), "--platforms", *platforms]
     words += ["--added", *map(str, before), "--output", str(file)]

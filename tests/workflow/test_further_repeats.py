@@ -11,6 +11,7 @@ GRID = {
     "limits": {"seconds": 10, "memory_gib": 0.3},
 }
 WHAT = ("--config", "grid=faults", "--", "steptime_ratios")
+IN_MINUTES = ("--config", "grid=faults", "minutes=30", "--", "steptime_ratios")
 # Seconds of a step by mode and repeat: the first two cannot be told apart.
 TIMES = {"good": (1.0, 1.02), "twin": (1.02, 1.0), "slow": (9.0, 9.1)}
 
@@ -43,14 +44,14 @@ def ran(new_checkout):
     return checkout
 
 
-def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
+def test_what_is_not_decided_alone_is_measured_further_and_the_next_run_asks_for_nothing(ran):
     before = ran.times()
-    with_repeats(ran, {"least": 2, "most": 3, "until": 0.000001, "budget_seconds": 60})
-    printed = ran.run(*WHAT)
-    assert (
-        "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 "
-        in printed
-    )
+    with_repeats(ran, {"least": 2, "most": 3, "minutes": 60})
+    # Without minutes, what is asked for by its name has no further run.
+    ran.run(*WHAT)
+    assert ran.times() == before
+    printed = ran.run(*IN_MINUTES)
+    assert "after 2 trials, 1 of 2 comparisons are not decided: 2 results of them get" in printed
     assert "[1/2 " in printed and "[2/2 " in printed
     after = ran.times()
     new = after.keys() - before.keys()
@@ -59,9 +60,9 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
     assert {name: after[name] for name in before} == before
     table = (ran.root / "results/tables/steptime_ratios.md").read_text()
     assert "measured by 3 runs, since its interval was wide after 2" in table
-    assert ran.planned(*WHAT) == {}
+    assert ran.planned(*WHAT) == {} == ran.planned(*IN_MINUTES)
     assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
     # What an analysis has chosen is found again where its file is lost.
     Path(ran.root / "results/further/faults-3.json").unlink()
-    ran.run(*WHAT)
+    ran.run(*IN_MINUTES)
     assert ran.times() == after

@@ -230,6 +230,7 @@ def begin_run():
         kins=kins_of(guessed),
         varied=varied,
         deadline=deadline(),
+        minutes=REPEATS.minutes,
     )
     progress.begin()
     if guessed and not COUNTS_JOBS:

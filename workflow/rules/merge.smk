@@ -70,7 +70,6 @@ if PLAN.looks:
             OWN_SOFTWARE
         params:
             plan=str(PLAN_FILE),
-            minutes=REPEATS.minutes,
             platforms=HERE,
             code=digests.program_digest("steptime.merge.repeats"),
         shell:

@@ -76,11 +76,13 @@ def main() -> None:
         at: 0.0 if Path(shard_path(keys_of[at])).exists() else took
         for at, took in seconds(rows, summary).items()
     }
-    left = run.facts().get("deadline", 0.0) - time.time() - TAIL
+    facts = run.facts()
+    left = (facts["deadline"] or 0.0) - time.time() - TAIL
     chosen = choose(here, costs, left)
     # What another machine has measured by its own run.
     added = [keys_of[at] for at in chosen] + _at_hand(plan, options.trial, options.platforms)
-    write_json(options.output, {"cells": sorted(added, key=list(plan.cells).index)})
+    chosen_cells = sorted(added, key=list(plan.cells).index)
+    write_json(options.output, {"cells": chosen_cells, "minutes": facts["minutes"]})
     lasting = sum(costs[at] for at in chosen)
     _tell(len(compared), len(wide), options.trial - 1, len(chosen), lasting)
     new = [plan.cells[key] for key in added if not Path(shard_path(key)).exists()]

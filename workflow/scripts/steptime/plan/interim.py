@@ -56,6 +56,14 @@ def added(files: Iterable[str | Path]) -> list[str]:
     return [key for file in files for key in json.loads(Path(file).read_text())["cells"]]
 
 
+def is_chosen(file: str | Path, minutes: float) -> bool:
+    """Whether a choice is there that more minutes would not change: that some is measured, or nothing in as many."""
+    if not Path(file).exists():
+        return False
+    content = json.loads(Path(file).read_text())
+    return bool(content["cells"]) or content["minutes"] >= minutes
+
+
 def of_artefact(
     keys: Iterable[str], further: Iterable[str], cells: Mapping[str, Cell]
 ) -> list[str]:
