@@ -158,6 +158,10 @@ for turn, (key, cell) in enumerate(reversed(PLAN.cells.items()), 1):
 BEFORE_CELLS = len(TURNS) + 1
 # Before what follows the steps, as trainings do: so little is left to make after the last result.
 AFTER_STEPS = min((TURNS[key] for key in STEPS), default=0)
+# Behind the first answer, and before the trials that fill the minutes.
+AFTER_TRIAL = max(
+    (TURNS[key] for key, cell in STEPS.items() if cell.repeat > 1), default=AFTER_STEPS
+)
 
 
 def choice(names):

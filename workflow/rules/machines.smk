@@ -9,7 +9,7 @@ rule peak:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
         platform=choice(name for name in HERE if name not in ON_GPU),
-    priority: AFTER_STEPS + 1
+    priority: AFTER_TRIAL
     conda:
         OWN_SOFTWARE
     resources:
@@ -32,7 +32,7 @@ rule gpu_peak:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
         platform=choice(name for name in HERE if name in ON_GPU),
-    priority: AFTER_STEPS + 1
+    priority: AFTER_TRIAL
     conda:
         OWN_SOFTWARE
     resources:
