@@ -35,9 +35,8 @@ run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CH
 
 test:  ## run the tests
 	@$(BOOTSTRAP) cluster docs tests
-	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder tests/slurm tests/unit
 	@.venv/bin/python -m pytest -m alone tests/workflow
-	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" tests/workflow
+	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" tests/slurm tests/workflow tests/unit
 
 test-zoo:  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@$(BOOTSTRAP) cluster docs tests

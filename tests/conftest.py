@@ -46,7 +46,7 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """Environment variables: the project's own framework environments are used, so that each is made once."""
         own = {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
-        return os.environ | own | self.variables
+        return own | os.environ | self.variables
 
     def snakemake(self, *arguments: str, seconds: float = 2400) -> subprocess.CompletedProcess[str]:
         """Runs Snakemake; both output streams come as `stdout`."""
