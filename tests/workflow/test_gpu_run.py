@@ -2,7 +2,7 @@
 
 Stand-ins take the GPU's place: NVML, CUDA's libraries, nvidia-smi, and in each worker another device under the GPU's
 name (tests/stand_ins). The machine's Python has a framework and the large packages of the workflow, and nothing can be
-fetched. One small network in PyTorch; with STEPTIME_ZOO=all (`make test-zoo`) JAX too, and every step as it is.
+fetched. With STEPTIME_ZOO=all (`make test-zoo`) alone.
 """
 
 import os
@@ -16,12 +16,12 @@ from importlib.metadata import distribution
 import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
-from today import prefix_of
+from today import only_zoo, prefix_of
 
 from steptime.cells import shard
 from steptime.environments import offline, pins
 
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
+pytestmark = only_zoo
 STAND_INS = ROOT / "tests/stand_ins"
 COMMIT = "0123456789ab"
 # What benchmarks/gpu_run/prepare leaves out, and what installs the rest.
@@ -46,7 +46,6 @@ FRAMEWORKS = {
     "torch-2.11-cuda13": ("torch-2.13", ("torch",)),
     "jax-0.11-cuda13": ("jax-0.12", ("jax", "jaxlib")),
 }
-CHOSEN = [*FRAMEWORKS] if ALL else ["torch-2.11-cuda13"]
 
 
 def site_packages(prefix):
@@ -80,8 +79,7 @@ def python_with(prefix, environment):
 def machine(new_checkout, tmp_path):
     """A checkout without git's folder on a machine with a GPU, with what was carried there; its variables."""
     tree, home = new_checkout().root, tmp_path / "python"
-    for name in CHOSEN:
-        here, packages = FRAMEWORKS[name]
+    for name, (here, packages) in FRAMEWORKS.items():
         prefix_of(here)
         wanted = pins.load(ROOT / f"envs/{here}.yaml")
         path = tree / f"envs/{name}.yaml"
@@ -155,23 +153,15 @@ def measure(tree, variables, *arguments):
 
 def test_the_prepared_measurement_ends_in_a_pack(machine, tmp_path):
     tree, variables = machine
-    if ALL:
-        steps = ["setup", "machine", "table4", "figure1", "today", "peak", "check"]
-        printed = measure(tree, variables, "20", *steps)
-    else:
-        steps = ["setup", "machine", "table4", "peak"]
-        grid = tree / "benchmarks/gpu_run/grids/table4.yaml"
-        text = grid.read_text().replace(", jax-0.11-cuda13", "").replace("1.5", "0.2")
-        text = text.replace("[fcn5, fcn8, alexnet, resnet50, lstm32, lstm64]", "[lstm32]")
-        grid.write_text(f"{text}table_batches: {{lstm32: 4}}\n")
-        printed = measure(tree, variables, "5", *steps)
+    steps = ["setup", "machine", "table4", "figure1", "today", "peak", "check"]
+    printed = measure(tree, variables, "20", *steps)
     # A slow machine comes to the limits, and gpu-check says that a CPU has neither TF32 nor a GPU's memory.
-    how = "(done|ended with (1|124))" if ALL else "done"
+    how = "(done|ended with (1|124))"
     for step in steps:
         assert re.search(f"^{step}: {how} after", printed, re.MULTILINE), printed
     cells = [pq.read_table(path).to_pylist()[0] for path in tree.glob("results/cells/**/*.parquet")]
     assert {(cell["platform"], cell["status"]) for cell in cells} == {("h100", "ok")}, printed
-    assert {cell["environment"] for cell in cells} == {*CHOSEN}
+    assert {cell["environment"] for cell in cells} == {*FRAMEWORKS}
     assert {cell["workflow_commit"] for cell in cells} == {COMMIT}
     footers = [shard.read_parts(path)[2] for path in tree.glob("results/cells/**/jax*.parquet")]
     assert {footer["software"]["cuda"] for footer in footers} <= {"13.0.96"}
