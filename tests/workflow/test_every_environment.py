@@ -1,8 +1,8 @@
 """Real frameworks of many times and Pythons: each proves itself on narrow networks and times a tiny one.
 
-Those whose wheels are small, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue, each on the
-six networks of Shi et al.; with STEPTIME_ZOO=history every older release of `history` on them. Every other network is
-proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
+Two of today and one on Python 3.6, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue, each
+on the six networks of Shi et al.; with STEPTIME_ZOO=history every older release of `history` on them. Every other
+network is proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
 """
 
 import json
@@ -21,10 +21,7 @@ NAMES = [
     for entry in CATALOGUE.values()
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
-SMALL = [TORCH, JAX, "tensorflow-1.2", "theano-1.0.5", "cntk-2.7", "chainer-7.8"]
-# PyTorch, TensorFlow and MXNet prove every network in tests/workflow/test_real_run.py. Theano has g++ compile each
-# operation once: on a machine that has not seen them, minutes for a network of many kinds.
-TIMED_ALONE = (TORCH, "theano-1.0.5")
+FEW = [TORCH, JAX, "tensorflow-1.2"]
 # What a framework may be unable to do here: its row then says why.
 HONEST = ("ok", "unsupported")
 
@@ -37,12 +34,13 @@ def networks_of(environment: str) -> list[str]:
     """What it proves here, besides the tiny network that it times."""
     if ALL:
         return ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"]
-    return [] if environment in TIMED_ALONE else ["resnet50", "lstm32"]
+    # PyTorch proves every network in tests/workflow/test_real_run.py.
+    return [] if environment == TORCH else ["resnet50", "lstm32"]
 
 
 # The grid runs on this machine's CPUs.
 ENVIRONMENTS = [
-    name for name in (NAMES if ALL else SMALL) if entry_of(name).get("device", "cpu") == "cpu"
+    name for name in (NAMES if ALL else FEW) if entry_of(name).get("device", "cpu") == "cpu"
 ]
 
 

@@ -1,6 +1,6 @@
 """Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
 
-In its first mode on one network, in those of TIMED that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
+In its first mode on one network, in those of QUICK; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
 all modes on three.
 """
 
@@ -27,7 +27,7 @@ from steptime.tasks import USUAL
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
 PROOF = {"task": "proof", "proves": USUAL}
 PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)
-TIMED = ("torch", "tensorflow", "jax", "mxnet")
+QUICK = ("torch", "tensorflow")
 # What must have been called of what a CPU has not; JAX and MXNet wait as on CPUs.
 CALLED = {
     "torch": {"is_available", "synchronize"},
@@ -71,7 +71,7 @@ def rehearsed():
                 continue
             seen.add(entry["adapter"])
             modes = modes_on_gpus(framework, entry["adapter"])
-            for mode in modes if ALL else modes[: entry["adapter"] in TIMED]:
+            for mode in modes if ALL else modes[: entry["adapter"] in QUICK]:
                 yield entry["adapter"], mode, environment, entry.get("variables", {})
 
 
@@ -121,7 +121,7 @@ BETWEEN_GPUS = {
 }
 
 
-@pytest.mark.parametrize("adapter", BETWEEN_GPUS if ALL else TIMED)
+@pytest.mark.parametrize("adapter", BETWEEN_GPUS if ALL else QUICK)
 def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monkeypatch, adapter):
     """Each rank is the stand-in above, started by the supervisor."""
     mode, environment, variables = next(rest for name, *rest in rehearsed() if name == adapter)

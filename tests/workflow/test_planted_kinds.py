@@ -11,7 +11,7 @@ import pytest
 from defects import planting
 from defects.planting import LOSS, changed
 from defects.transformers import normed_before, untied
-from today import ALL, CATALOGUE, TORCH, entry_of, prefix_of
+from today import ALL, CATALOGUE, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -134,7 +134,8 @@ def test_a_defect_of_a_layer_kind_is_refused_in_a_real_framework(
         assert (proof.passed, words in proof.reason) == (not words, True), (defect, proof.reason)
 
 
-@pytest.mark.parametrize("environment", ["cntk-2.7"] + ["cntk-2.5.1", "theano-1.0.5"] * ALL)
+@only_zoo
+@pytest.mark.parametrize("environment", ["cntk-2.7", "cntk-2.5.1", "theano-1.0.5"])
 def test_each_layer_kind_of_an_old_framework_is_right_alone(environment, tmp_path):
     """And dropout between LSTMs. No network of the catalogue asks for a bias of CNTK's grouped convolution."""
     entry = entry_of(environment)
