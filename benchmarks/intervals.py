@@ -72,7 +72,7 @@ def run(
     logs[:, 1] += math.log1p(slower)
     rows = []
     for at, framework in np.ndindex(shape[:2]):
-        facts = dict.fromkeys(COLUMNS) | dict.fromkeys(IDENTITY, "") | {"status": "ok"}
+        facts = dict.fromkeys(COLUMNS) | dict.fromkeys(IDENTITY, "") | {"status": "ok", "marks": []}
         facts |= {"network": str(at), "environment": str(framework), "threads": 2, "batch": 1}
         own = logs[at, framework]
         medians = {trial + 1: math.exp(log) for trial, log in enumerate(own)}

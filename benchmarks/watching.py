@@ -20,7 +20,7 @@ from cells import ROOT  # noqa: F401  (puts the project's packages on the path)
 from steptime import run
 from steptime.compare import interim, sides
 from steptime.plan import configuration
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
+from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER
 
 MARGIN = 0.03
 SLOWDOWNS = (0, 0.03, 0.1)
@@ -134,7 +134,7 @@ def placed(random: np.random.Generator, noise: np.ndarray, way: float, slowdown:
     ends = ends + math.log1p(slowdown)
     [(verdict, pairs)] = verdicts_of(ends)
     if verdict != SLOWER:
-        return verdict or UNDECIDED
+        return verdict or NOT_DECIDED
     whole = interim.ratios_of({0: ends[0, :pairs]}, {0: 1})[0]
     half = whole._replace(log=whole.log / 2, error=whole.error / 2)
     against = interim.Against(half, *PLACES[:2], ASKED)

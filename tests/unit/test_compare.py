@@ -7,7 +7,6 @@ import sys
 import tarfile
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -18,8 +17,8 @@ import steptime.run
 from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.sides import read
-from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, verdicts
+from steptime.statistics.pairs import word
+from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER
 from steptime.statistics.words import estimate, key
 
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
@@ -106,14 +105,14 @@ def test_within_one_run_the_verdict_is_the_word_of_its_table(monkeypatch, capsys
     cells = read(Path("results"), "here").cells
     said = estimate(cells)
     assert set(said.words.values()) == {"fastest", "slower"}
-    tied = cells[cells["network"] == NETWORKS[0]]
-    told = said.words | {key(cell): "tied" for cell in tied.to_dict("records")}
+    first = {key(cell) for cell in cells[cells["network"] == NETWORKS[0]].to_dict("records")}
+    pairs = [pair._replace(low=0.9) if pair.one in first else pair for pair in said.pairs]
     Path("results/statistics").mkdir()
     Path("results/statistics/desktop.json").write_text(
-        json.dumps(said._replace(words=told).to_json())
+        json.dumps(said._replace(pairs=pairs).to_json())
     )
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
-    assert code == 1 and "3 slower, 1 undecided" in out
+    assert code == 1 and "3 slower, 1 not decided" in out
 
 
 def test_steps_that_take_twice_as_long_are_in_the_verdict_though_in_no_median(monkeypatch, capsys):
@@ -125,7 +124,7 @@ def test_steps_that_take_twice_as_long_are_in_the_verdict_though_in_no_median(mo
             each["seconds"] *= 2
         shard.write(path, row, rows, known)
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9", "--margin", 0.2)
-    assert code == 1 and "4 slower" in out and ", of means 1.3" in out and "[mean apart]" in out
+    assert code == 1 and "4 slower" in out and "takes 1.3" in out and "[mean apart]" in out
 
 
 @pytest.mark.parametrize("prefix", ["torch-9.9.", ""], ids=["of an environment", "of all"])
@@ -253,26 +252,12 @@ def test_what_lies_in_a_folder_and_cannot_be_is_one_sentence(monkeypatch, capsys
     assert code == 2 and re.search(said, complaint) and complaint.count("\n") == 1, complaint
 
 
-def test_a_verdict_pays_for_all_cells():
-    # 2.6 standard errors: a difference for one cell alone (p = 0.012), and none among ten.
-    ratio = Ratio(0.026, 0.01, 50)
-    assert verdicts([[ratio]], 0.001) == [SLOWER]
-    assert verdicts([[ratio]] + [[Ratio(0.001, 0.01, 50)]] * 9, 0.001) == [UNDECIDED] * 10
-    two = [[Ratio(-0.2, 0.01, 50)], [Ratio(0.001, 0.001, 50)]]
-    assert verdicts(two, 0.02) == [FASTER, EQUAL]
-    # The third smallest is above 0.05 / 2 and ends it, though the last would pass by itself.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]
-
-
-def test_equal_sides_are_seldom_called_different_in_any_cell():
-    """All cells of a comparison together, in at most 5 % of comparisons."""
-    random = np.random.default_rng(1)
-    different = 0
-    for _ in range(400):
-        logs = 0.02 * random.standard_normal((12, 3))
-        errors = logs.std(axis=1, ddof=1) / np.sqrt(3)
-        found = verdicts(
-            [[Ratio(log.mean(), error, 2)] for log, error in zip(logs, errors, strict=True)], 0.02
-        )
-        different += FASTER in found or SLOWER in found
-    assert different / 400 < 0.08
+def test_a_word_follows_from_the_interval_beside_it():
+    assert [word(*ends) for ends in ((1.001, 1.2), (0.9, 0.99), (0.94, 1.04), (0.99, 1.06))] == [
+        SLOWER,
+        FASTER,
+        NOT_DECIDED,
+        NOT_DECIDED,
+    ]
+    assert word(1.01, 1.04) == word(0.96, 1.02) == EQUAL
+    assert word(0.96, 1.02, 0.02) == word(None, None) == NOT_DECIDED

@@ -38,7 +38,8 @@ def test_the_winner_without_settings_is_named(read):
     assert layout.index.get_level_values("Framework")[0] == "PyTorch 9.9.0"
     said = tuning.winners(data)
     assert said == (
-        "Without them the fastest would be MXNet 1.9.1 on FCN-5. Without them the fastest is the same on LSTM-32."
+        "Without the settings the fastest would be MXNet 1.9.1 on FCN-5. "
+        "Without the settings the fastest is the same on LSTM-32."
     )
     assert said in told.page.notes and {"PyTorch: one.", "All: three."} <= {*told.page.notes}
 
@@ -55,11 +56,9 @@ def test_a_result_without_the_other_says_why(read):
     data, layout = tuning.table(told)
     assert data["ratio"].isna().tolist() == [False, False, True, True]
     assert "not timed in another mode" in layout.iloc[2, 2].footnotes
-    assert "the fastest is not known on" in tuning.winners(data)
-    lost = data.assign(verdict="tied", plain_verdict=["slower", "tied", "tied", "slower"])
-    assert tuning.winners(lost) == (
-        "On FCN-5, MXNet 1.9.1 and PyTorch 9.9.0 are tied with them, MXNet 1.9.1 is fastest without. "
-        "On LSTM-32, MXNet 1.9.1 and PyTorch 9.9.0 are tied with them, PyTorch 9.9.0 is fastest without."
+    assert "It is not decided on" in tuning.winners(data)
+    lost = data.assign(
+        verdict=["not decided", "shortest"] * 2,
+        plain_verdict=["slower", "fastest", "fastest", "slower"],
     )
-    tied = data.assign(verdict="tied", plain_verdict="tied")
-    assert tuning.winners(tied) == "Without them the same frameworks are tied on FCN-5, LSTM-32."
+    assert tuning.winners(lost) == "It is not decided on FCN-5, LSTM-32."

@@ -18,7 +18,7 @@ from steptime.compare.sides import CompareError
 from steptime.environments import pins
 from steptime.plan.schemas import ConfigurationError
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
+from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -168,7 +168,7 @@ class Held:
         held = dict(zip(("medians", "means"), ratios, strict=True))
         own = [held[of] for of in self.against.of]
         found = interim.decided({1: own} if None not in own else {}, 0, 6, 1, self.against)
-        verdict = (self.release == Held.last and Held.alike) or found.get(1, UNDECIDED)
+        verdict = (self.release == Held.last and Held.alike) or found.get(1, NOT_DECIDED)
         return pd.DataFrame([dict(zip(results.KNOWN, ratios, strict=True), verdict=verdict)])
 
 
@@ -190,12 +190,18 @@ STALLS = {"2.1.0": (0.01, 0.0), "2.2.0": (0.0, 0.29), "2.3.0": (0.01, 0.29)}
             "became slower between 2.1.0 and 2.3.0 (1.25 ± 0.03 times the time of 2.0.0, and 1.25 ± 0.03 times in "
             "2.5.0; no time: 2.2.0).",
         ),
-        (STEP, "2.1.0", UNDECIDED, 2, "2.1.0 cannot be told apart: there is nothing to look for."),
+        (
+            STEP,
+            "2.1.0",
+            NOT_DECIDED,
+            2,
+            "2.1.0 cannot be told apart: there is nothing to look for.",
+        ),
         (STEP, "2.1.0", EQUAL, 0, "are equal within the margin: there is nothing to look for."),
         (STEP, "2.2.0", "", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
         (FASTER_NOW, "2.4.0", "", 0, "faster between 2.1.0 and 2.2.0 (0.80 ± 0.02 times the"),
         (MIDDLE, "2.4.0", "", 1, "between 2.1.0 and 2.2.0 (1.12 ± 0.03 times the time of 2.0"),
-        (MIDDLE, "2.4.0", "", 1, "in 2.4.0; undecided, by the estimate: 2.2.0)."),
+        (MIDDLE, "2.4.0", "", 1, "in 2.4.0; not decided, by the estimate: 2.2.0)."),
         (
             STALLS,
             "2.3.0",

@@ -21,9 +21,9 @@ from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, origin, plural, raw_data
 from steptime.statistics import intervals
-from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import Pair, mean_of_result, of_pairs
-from steptime.statistics.verdicts import chance_of_none, holm
+from steptime.statistics.pairs import Pair, both_ways, key
+from steptime.statistics.ratios import mean_of_result
+from steptime.statistics.verdicts import ERROR, FASTER, SLOWER, chance_of_none
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
 COLUMNS += ["same_pairs", "apart_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
@@ -54,7 +54,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
     rows, cells = [], measured_times([Grid(steps=[measured])])
-    ratios = of_pairs(measured.cells, measured.statistics.ratios)
+    found = both_ways(measured.statistics.pairs)
     for paper in papers:
         theirs = their_times(paper, frameworks)
         ours = our_times(paper, cells, frameworks)
@@ -63,7 +63,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             them, us = (side[side["device"] == device] for side in (theirs, ours))
             ours_of = dict(iter(us.groupby("network")))
             by_network = {
-                name: _of_network(of_them, ours_of[name], measured, ratios, apart)
+                name: _of_network(of_them, ours_of[name], measured, found, apart)
                 for name, of_them in them.groupby("network", sort=False)
                 if name in ours_of
             }
@@ -81,7 +81,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "to the paper's version, or the fastest where that was not measured: PyTorch for Torch. τ is "
         "Kendall's rank correlation (1: the same order, −1: the opposite one). It has no interval: an order of "
         "three or four frameworks is met by chance too often.",
-        "A pair counts where our two times are shown to differ, with a chance of 5 % at most that any pair is wrong.",
+        "A pair counts where one of our two times is shown to be slower; its word is that of the table of ratios.",
         "Every network: τ of all times for the same network, framework and thread count. Below "
         f"{FEWEST} common frameworks, a correlation of ranks says nothing, and only the pairs are counted.",
         "Machines and versions are others, and mini-batches where the grid says so: agreement is asked, not expected.",
@@ -119,7 +119,7 @@ def _of_network(
     theirs: pd.DataFrame,
     ours: pd.DataFrame,
     measured: Measured,
-    ratios: dict[Pair, Ratio],
+    found: dict[tuple[str, str], Pair],
     apart: Collection[tuple[str, str]],
 ) -> Row:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
@@ -129,7 +129,7 @@ def _of_network(
     cells = {name: _cell(measured, timed.loc[name]) for name in names}
     compared = [
         {
-            "chance": _chance(cells[one], cells[other], measured, ratios),
+            "differ": _differ(cells[one], cells[other], measured, found),
             "same": (printed[one] < printed[other]) == (seconds[one] < seconds[other]),
             "apart": any((network, name) in apart for name in (one, other)),
         }
@@ -166,27 +166,28 @@ def _cell(measured: Measured, time: pd.Series) -> pd.Series:
     return cells[same].iloc[0]
 
 
-def _chance(
-    one: pd.Series, other: pd.Series, measured: Measured, ratios: dict[Pair, Ratio]
-) -> float:
-    """How probable so large a difference of two results would be if there were none; 1 where nothing is known."""
-    known = ratios.get((one.name, other.name))
-    if known is None:
-        # Not measured in one place, so not trial by trial.
-        spreads = measured.statistics.times
-        mean, other_mean = (mean_of_result(cell, spreads) for cell in (one, other))
-        if mean is None or other_mean is None:
-            return 1.0
-        known = intervals.difference(mean, other_mean)
-    return chance_of_none(known)
+def _differ(
+    one: pd.Series, other: pd.Series, measured: Measured, found: dict[tuple[str, str], Pair]
+) -> bool | float:
+    """Whether two results are shown to differ: the word of their pair. Of two that were not measured in one place, the
+    chance of so large a difference if there were none; 1 where nothing is known.
+    """
+    pair = found.get((key(one), key(other)))
+    if pair is not None:
+        return pair.word in (FASTER, SLOWER)
+    means = [mean_of_result(cell, measured.statistics.times) for cell in (one, other)]
+    if means[0] is None or means[1] is None:
+        return 1.0
+    return chance_of_none(intervals.difference(means[0], means[1]))
 
 
 def _decide(rows: list[Row]) -> None:
-    """Counts in place which pairs of each row are decided; all pairs of the table are paid for together."""
+    """Counts in place which pairs of each row are decided; pairs of two places are paid for together."""
     pairs = [pair for row in rows if row["network"] != EVERY for pair in row["compared"]]
-    shown = holm([pair["chance"] for pair in pairs])
-    for pair, is_shown in zip(pairs, shown, strict=True):
-        pair["decided"] = is_shown
+    apart = sum(not isinstance(pair["differ"], bool) for pair in pairs)
+    for pair in pairs:
+        differ = pair["differ"]
+        pair["decided"] = differ if isinstance(differ, bool) else differ <= ERROR / apart
     for row in rows:
         own = [pair for pair in row.pop("compared") if pair["decided"]]
         for what in ("same", "apart", "decided"):
@@ -234,7 +235,7 @@ def _why(row: Row) -> tuple[str, ...]:
     if not row["pairs"]:
         return ("fewer than two frameworks in common",)
     left = row["pairs"] - row["decided_pairs"]
-    undecided = (f"{left} of {plural(row['pairs'], 'pair')} undecided",) if left else ()
+    undecided = (f"{left} of {plural(row['pairs'], 'pair')} not decided",) if left else ()
     apart = row["apart_pairs"]
     return (*undecided, *([f"{apart} of {row['decided_pairs']} {APART}"] if apart else []))
 

@@ -1,4 +1,4 @@
-"""How much slower every framework is than the fastest one, with intervals, as a table."""
+"""How many times the shortest time every framework takes, with intervals and words, as a table."""
 
 from typing import Any
 
@@ -6,47 +6,49 @@ import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import ERROR_RATE, further, processes, ranged, remarks, why
-from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import of_pairs, overall, to_shortest
-from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
+from steptime.render.words import ERROR_RATE, further, milliseconds, processes, ranged, remarks, why
+from steptime.statistics.overall import Overall, overall
+from steptime.statistics.pairs import Pair, both_ways, key, seconds_to_decide
+from steptime.statistics.words import FASTEST, NOT_DECIDED, places
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
-OVERALL = ["overall", "overall_low", "overall_high"]
-COLUMNS += ["low", "high", "verdict", *OVERALL]
+OVERALL = ["overall", "overall_low", "overall_high", "overall_word", "overall_networks"]
+# Of all pairs of a table: how many are not decided, how many of these further runs would decide, and in which time.
+OPEN = ["compared_pairs", "open_pairs", "decidable_pairs", "seconds_to_decide"]
+COLUMNS += ["low", "high", "verdict", *OVERALL, *OPEN]
 OF_PLACE = [*common.PLACES, "environment", "mode"]
 NO_INTERVAL = (
-    "fewer than two repeats of both were measured, so nothing is known of how much processes differ "
-    "(`repeats` in the grid)"
+    "nothing is known of how much its runs, or those of the shortest, differ: fewer than two of both were measured "
+    "and not disturbed, or the two differ far more than those of others (`repeats` in the grid)"
 )
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout: each time by that of `fastest`, `verdict` in words of `statistics.words`.
 
-    OVERALL is the mean of a framework's ratios in all networks, with its interval.
+    OVERALL compares a framework with the one that leads over all networks, OPEN says what is not decided.
     """
     rows = common.cells_of(inputs)
-    pairs = of_pairs(rows, inputs.measured.statistics.ratios)
-    fastest = {
-        at: (rows.loc[place.index[0]], ratio)
-        for place in places(rows)
-        for at, ratio in to_shortest(place, pairs).items()
-    }
-    means: dict[tuple[Any, ...], Any] = {}
+    pairs = both_ways(inputs.measured.statistics.pairs)
+    fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
+    took = _seconds(inputs.measured.rows)
+    means: dict[tuple[Any, ...], Overall] = {}
+    still_open: dict[tuple[Any, ...], Row] = {}
     for place, own in rows.groupby(common.PLACES):
         means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
+        still_open[place] = _open(own, pairs, took)
     compared = [
-        _row(row, fastest.get(at), means.get(tuple(row[name] for name in OF_PLACE)))
+        _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))
+        | still_open[tuple(row[name] for name in common.PLACES)]
         for at, row in rows.iterrows()
     ]
     data = pd.DataFrame(compared, columns=COLUMNS)
     common.describe(
         inputs,
-        "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial; "
-        "its interval is Student's, of their logarithms, with a variance that all pairs of the run at as many threads "
-        "help to estimate.",
+        "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial. "
+        "Its error comes from all pairs of the run at as many threads.",
         ERROR_RATE,
         processes(inputs.measured.cells),
     )
@@ -54,8 +56,35 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(shown, SHOWN, INDEX, common.PLACES)
 
 
-def _row(row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | None) -> Row:
-    """The row of a result, divided by the fastest of its place, of which the ratio is given."""
+def _seconds(rows: pd.DataFrame) -> dict[str, float]:
+    """The seconds of the last run of each result, by its key: the first one proves more."""
+    if "ended_at" not in rows:
+        return {}
+    runs = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
+    took = (runs["ended_at"] - runs["started_at"]).dt.total_seconds()
+    return dict(zip(map(key, runs.to_dict("records")), took, strict=True))
+
+
+def _open(rows: pd.DataFrame, pairs: dict[tuple[str, str], Pair], took: dict[str, float]) -> Row:
+    """Counts the pairs of a table that are not decided, as OPEN."""
+    keys = set(map(key, rows.to_dict("records")))
+    own = [
+        pair
+        for (one, other), pair in pairs.items()
+        if one in keys and other in keys and pair.ratio >= 1
+    ]
+    own = [pair for pair in own if pair.ratio > 1 or pair.one < pair.other]
+    left = [pair for pair in own if not pair.is_decided]
+    return dict(zip(OPEN, (len(own), len(left), *seconds_to_decide(left, took)), strict=True))
+
+
+def _row(
+    row: pd.Series,
+    first: pd.Series | None,
+    pairs: dict[tuple[str, str], Pair],
+    mean: Overall | None,
+) -> Row:
+    """The row of a result, divided by the `first` of its place."""
     compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),
@@ -63,29 +92,31 @@ def _row(row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | 
     }
     compared |= dict.fromkeys(["fastest", "ratio", "low", "high", *OVERALL])
     if mean is not None:
-        compared |= dict(zip(OVERALL, mean.interval, strict=True))
-    if fastest is not None:
-        first, ratio = fastest
+        compared |= dict(zip(OVERALL, mean, strict=True))
+    if first is not None:
         compared["fastest"] = f"{first['environment']}.{first['mode']}"
-        compared |= dict(zip(("ratio", "low", "high"), ratio.interval, strict=True))
+        pair = pairs.get((key(row), key(first)))
+        compared["ratio"] = pair.ratio if pair else row["seconds"] / first["seconds"]
+        compared |= {"low": pair.low, "high": pair.high} if pair else {}
     return compared
 
 
 def _shown(row: Row) -> str | None:
     if pd.isna(row["ratio"]):
         return None
-    if row["ratio"] == 1 and pd.isna(row["low"]):
-        words = {FASTEST: FASTEST, TIED: "tied for the fastest", UNKNOWN: "shortest time"}
-        return words.get(row["verdict"], "alone")
-    verdict = "" if row["verdict"] in (SLOWER, UNKNOWN) else f" {TIED}"
-    return ranged(row["ratio"], row["low"], row["high"]) + verdict
+    if row["fastest"] == f"{row['environment']}.{row['mode']}":
+        return f"{milliseconds(row['seconds'])} ms"
+    return f"{ranged(row['ratio'], row['low'], row['high'])} {row['verdict'] or NOT_DECIDED}"
 
 
 def _remarks(row: Row) -> list[str]:
-    return [NO_INTERVAL] * (row["verdict"] == UNKNOWN) + remarks(row)
+    is_unknown = row["verdict"] == NOT_DECIDED and pd.isna(row["low"])
+    return [NO_INTERVAL] * is_unknown + remarks(row)
 
 
 SHOWN = [
-    Column(common.by_threads("times the fastest"), _shown, str, why, "ours", _remarks, "is_fastest")
+    Column(
+        common.by_threads("times the shortest"), _shown, str, why, "ours", _remarks, "is_fastest"
+    )
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label"}

@@ -10,8 +10,8 @@ from steptime.plan.cell import PLACE, PLAIN
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import ERROR_RATE, marked, processes, significant, why, why_or
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import of_pairs, to_bases
-from steptime.statistics.words import FASTEST, TIED, words
+from steptime.statistics.ratios import to_bases
+from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, SHORTEST, key, words_of
 
 COLUMNS = [*common.NAMED, "plain_seconds", "plain_marks", "seconds", "marks"]
 COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
@@ -27,15 +27,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     # The heading names the mode.
     named = cells[is_plain].assign(mode="")
     plain = common.labelled(named, inputs.frameworks, inputs.networks).assign(mode=PLAIN)
-    word_of = words(plain, of_pairs(plain, statistics.ratios))
+    word_of = words_of(plain, statistics.pairs)
     best = cells[~is_plain].sort_values("seconds").drop_duplicates([*PLACE, "environment"])
     tuned = {_place(row): row for row in best.to_dict("records")}
     rows = plain.to_dict("records")
     bases = [tuned.get(_place(row)) for row in rows]
     ratios = to_bases(rows, bases, statistics.ratios)
     compared = [
-        _row(row, base, word_of.get(at), ratio)
-        for at, (row, base, ratio) in enumerate(zip(rows, bases, ratios, strict=True))
+        _row(row, base, word_of.get(key(row)), ratio)
+        for row, base, ratio in zip(rows, bases, ratios, strict=True)
     ]
     data = pd.DataFrame(compared, columns=COLUMNS)
     common.describe(
@@ -52,35 +52,28 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def winners(rows: pd.DataFrame) -> str:
     """Say whether the fastest framework of each network would be another one without the settings."""
-    other, same, tied, changed, open_ = (list[str]() for _ in range(5))
+    other, same, open_ = (list[str]() for _ in range(3))
     for _, place in rows.groupby(PLACE, sort=False, dropna=False):
         network = place["network_label"].iloc[0]
-        with_them, without = (
-            set(place.loc[place[name].isin([FASTEST, TIED]), "framework_label"])
-            for name in ("verdict", "plain_verdict")
-        )
-        if not with_them or not without:
+        tuned, plain = (_leading(place, name) for name in ("verdict", "plain_verdict"))
+        if not tuned or not plain or (tuned & plain and tuned != plain) or len(tuned) > 1:
             open_.append(network)
-        elif with_them & without and with_them != without:
-            led = _led(with_them), _led(without)
-            changed.append("On {}, {} with them, {} without.".format(network, *led))
-        elif with_them == without:
-            (same if len(without) == 1 else tied).append(network)
+        elif tuned == plain:
+            same.append(network)
         else:
-            other.append(f"{' or '.join(sorted(without))} on {network}")
+            other.append(f"{' or '.join(sorted(plain))} on {network}")
     sentences = [
-        f"Without them the fastest would be {', '.join(other)}." if other else "",
-        f"Without them the fastest is the same on {', '.join(same)}." if same else "",
-        f"Without them the same frameworks are tied on {', '.join(tied)}." if tied else "",
-        *changed,
-        f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
+        f"Without the settings the fastest would be {', '.join(other)}." if other else "",
+        f"Without the settings the fastest is the same on {', '.join(same)}." if same else "",
+        f"It is not decided on {', '.join(open_)}." if open_ else "",
     ]
     return " ".join(filter(None, sentences))
 
 
-def _led(names: set[str]) -> str:
-    *others, last = sorted(names)
-    return f"{', '.join(others)} and {last} are tied" if others else f"{last} is fastest"
+def _leading(place: pd.DataFrame, verdict: str) -> set[str]:
+    """Those of a place that are not shown to be slower than another."""
+    leading = place[verdict].isin([FASTEST, SHORTEST, EQUAL, NOT_DECIDED])
+    return set(place.loc[leading, "framework_label"])
 
 
 def _place(row: Row) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from steptime.render.words import (
     significant,
     spread,
 )
-from steptime.statistics.ratios import of_pairs, to_shortest
+from steptime.statistics.pairs import both_ways, key
 from steptime.statistics.words import FASTEST, places
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
@@ -41,9 +41,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
-    pairs = of_pairs(cells, measured.statistics.ratios)
-    ratios = [each for place in places(cells) for each in to_shortest(place, pairs).items()]
-    cells["ratio"] = pd.Series({at: ratio.interval[0] for at, ratio in ratios})
+    pairs = both_ways(measured.statistics.pairs)
+    ratios = {}
+    for place in places(cells):
+        shortest, *others = place.iterrows()
+        ratios[shortest[0]] = 1.0
+        for at, row in others:
+            pair = pairs.get((key(row), key(shortest[1])))
+            ratios[at] = pair.ratio if pair else row["seconds"] / shortest[1]["seconds"]
+    cells["ratio"] = pd.Series(ratios)
     kept = [*IDENTITY, "word", "ratio", "peak_memory_bytes", *ARITHMETIC]
     data = shares.merge(cells[kept], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")

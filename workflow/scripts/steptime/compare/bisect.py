@@ -21,7 +21,7 @@ from steptime.compare.watch import Watch, add_options
 from steptime.plain import file_name
 from steptime.plan.schemas import meant
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, chance_of_none
+from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, chance_of_none
 
 
 def main() -> None:
@@ -95,7 +95,7 @@ class Search:
                 high -= 1
                 continue
             ratio = held[of]
-            if verdict == UNDECIDED:
+            if verdict == NOT_DECIDED:
                 guessed.append(self.known[middle])
                 verdict = against.above if ratio.log > against.ratio.log else against.below
             if verdict == newer:
@@ -109,7 +109,7 @@ class Search:
             change += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])
         between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
-        for why, releases in (("no time", between), ("undecided, by the estimate", guessed)):
+        for why, releases in (("no time", between), ("not decided, by the estimate", guessed)):
             change += f"; {why}: {', '.join(releases)}" if releases else ""
         print(f"{network} became {side} between {' and '.join(ends)} ({change}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from steptime import project, run
@@ -24,17 +23,15 @@ from steptime.compare import caveats, words
 from steptime.compare.sides import CompareError, Side, opened, pairs_of
 from steptime.plain import file_name
 from steptime.plan import configuration
-from steptime.plan.cell import PLACE
 from steptime.reading import InputError
 from steptime.render import tables
 from steptime.statistics import intervals, ratios
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, verdicts
-from steptime.statistics.words import SLOWER as FOUND_SLOWER
-from steptime.statistics.words import TIED, spreads_of_times
+from steptime.statistics.pairs import MARGIN, Pair, both_ways, key, word
+from steptime.statistics.verdicts import EQUAL, ERROR, NOT_DECIDED, SLOWER
+from steptime.statistics.words import spreads_of_times
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
-MARGIN = 0.02
 COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "precision"]
 # Which values of the processes are compared, and the columns of their Ratios.
 OF = ["medians", "means"]
@@ -57,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare two things that were measured.")
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
     parser.add_argument("other", help="what is compared with it")
-    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.02")
+    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.05")
     parser.add_argument("--platforms", help="your own file of platforms")
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
@@ -83,7 +80,7 @@ def complaints(platforms: str | None = None) -> Iterator[None]:
 def compare(options: argparse.Namespace) -> int:
     """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
     if not 0 < options.margin < 1:
-        raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
+        raise CompareError(f"The margin {options.margin} is no share: write 0.05 for 5 %.")
     prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
     with opened(options.one, options.other, Path("results")) as (one, other):
         pairs = pairs_of(one, other)
@@ -108,8 +105,13 @@ def shown(
 
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
-    """A row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or None."""
-    known_of = zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)
+    """A row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or None.
+
+    Within one run, the word and the interval of a pair are those of the run's own table.
+    """
+    known_of = [*zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)]
+    chance = ERROR / max(2 * sum(None not in ratios for ratios in known_of), 1)
+    by_run = both_ways(one.results.statistics.pairs) if one.results is other.results else {}
     rows = []
     for (at, label), known_ratios in zip(pairs, known_of, strict=True):
         base, new = one.results.cells.loc[at], other.results.cells.loc[label]
@@ -120,44 +122,36 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         timed = pd.notna(base["seconds"]) and pd.notna(new["seconds"])
         row["ratio"] = new["seconds"] / base["seconds"] if timed else None
         row |= {"ratio_low": None, "ratio_high": None, "ratio_of_means": None}
+        row["verdict"] = words.lost(row["one_status"], row["other_status"])
         row |= dict(zip(KNOWN, known_ratios, strict=True))
         ratio, of_means = known_ratios
-        if ratio and of_means:
-            row["ratio"], row["ratio_low"], row["ratio_high"] = ratio.interval
+        pair = by_run.get((key(new), key(base)))
+        if of_means:
             row["ratio_of_means"] = of_means.interval[0]
-        row["verdict"] = words.lost(row["one_status"], row["other_status"])
+        if pair:
+            row |= _by_run(pair, margin)
+        elif ratio and of_means:
+            row |= _apart(ratio, of_means, chance, margin)
         rows.append(row)
-    data = pd.DataFrame(rows)
-    is_one_run = one.results is other.results
-    by_run = [_by_run(one, at, label) if is_one_run else None for at, label in pairs]
-    # What the table of times says is paid for there; the rest is paid for together.
-    is_by_run = np.array([word is not None for word in by_run])
-    for group in (is_by_run, ~is_by_run):
-        chosen = data["known"].notna() & group
-        data.loc[chosen, "verdict"] = verdicts(data.loc[chosen, KNOWN].values.tolist(), margin)
-    settled = [
-        word if word is not None and tested not in ("", EQUAL, *words.WORDS) else tested
-        for word, tested in zip(by_run, data["verdict"], strict=True)
-    ]
-    return data.assign(verdict=settled)
+    return pd.DataFrame(rows)
 
 
-def _by_run(side: Side, at: Any, label: Any) -> str | None:
-    """What the run's own table says of a result `label` beside that `at`: it compares with the fastest of a place."""
-    cells = side.results.cells
-    same = (cells[PLACE].fillna("") == cells.loc[at, PLACE].fillna("")).all(axis=1)
-    place = cells[same & cells["word"].notna()]
-    # The run's words are of medians.
-    apart = any("mean apart" in marks for marks in cells.loc[[at, label], "marks"])
-    if apart or not {at, label} <= {*place.index}:
-        return None
-    fastest = place["seconds"].astype(float).idxmin()
-    if fastest not in (at, label):
-        return None
-    word = place.loc[label if fastest == at else at, "word"]
-    if word not in (FOUND_SLOWER, TIED):
-        return None
-    return UNDECIDED if word == TIED else SLOWER if fastest == at else FASTER
+def _by_run(pair: Pair, margin: float) -> dict[str, Any]:
+    """What the run's own table says of a pair."""
+    row = {"ratio": pair.ratio, "ratio_low": pair.low, "ratio_high": pair.high}
+    return row | {"known": pair.known, "verdict": word(pair.low, pair.high, margin)}
+
+
+def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[str, Any]:
+    """What two ratios say, of medians and of means, whose intervals miss with this chance each: equal where both are,
+    else slower or faster where one is, medians first.
+    """
+    ends = [each.within(chance) for each in (ratio, of_means)]
+    said = [word(*each, margin) for each in ends]
+    differing = [each for each in said if each not in (EQUAL, NOT_DECIDED)]
+    verdict = differing[0] if differing else EQUAL if set(said) == {EQUAL} else NOT_DECIDED
+    low, high = ends[0]
+    return {"ratio": ratio.interval[0], "ratio_low": low, "ratio_high": high, "verdict": verdict}
 
 
 def status(data: pd.DataFrame) -> int:
@@ -165,7 +159,9 @@ def status(data: pd.DataFrame) -> int:
     if data["verdict"].isin([SLOWER, words.LOST]).any():
         return SLOWDOWN
     decided = data["known"].notna()
-    return CANNOT_TELL if (data["verdict"] == UNDECIDED).any() or not decided.any() else NO_SLOWDOWN
+    return (
+        CANNOT_TELL if (data["verdict"] == NOT_DECIDED).any() or not decided.any() else NO_SLOWDOWN
+    )
 
 
 def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> list[Ratio | None]:

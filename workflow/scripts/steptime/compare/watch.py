@@ -25,7 +25,7 @@ from steptime.plain import file_name
 from steptime.plan.cell import Cell, shard_path
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import UNDECIDED
+from steptime.statistics.verdicts import NOT_DECIDED
 
 SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
 MARGIN = 0.03
@@ -166,7 +166,7 @@ class Watch:
         cell_pairs = pairs_of(base, other)
         data = results.table(base, other, cell_pairs, self.options.margin)
         places = [_place(base.results.cells.loc[at]) for at, _ in cell_pairs]
-        data["verdict"] = [self.verdicts.get(place, UNDECIDED) for place in places]
+        data["verdict"] = [self.verdicts.get(place, NOT_DECIDED) for place in places]
         return data
 
     def tell(self) -> int:

@@ -8,7 +8,7 @@ import pandas as pd
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import marked, plural, significant, spread, status_reason
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_of
+from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, mean_of
 
 # One side has a time, the other none.
 LOST, GAINED = "lost", "gained"
@@ -28,7 +28,7 @@ NO_INTERVAL = "fewer than two processes of both, so nothing is known of how much
 def lost(one: str, other: str) -> str:
     """The verdict on a cell without an interval, from its status on either side."""
     if (one == "ok") == (other == "ok"):
-        return UNDECIDED if one == "ok" else ""
+        return NOT_DECIDED if one == "ok" else ""
     return LOST if one == "ok" else GAINED
 
 
@@ -37,7 +37,7 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
     known = [ratio for ratio in data["known"] if ratio is not None]
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
-    names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, UNDECIDED: UNDECIDED} | WORDS
+    names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, NOT_DECIDED: NOT_DECIDED} | WORDS
     names |= {verdict: verdict for verdict in counts.index if verdict not in names}
     parts = [f"{counts[verdict]} {word}" for verdict, word in names.items() if verdict in counts]
     runs = "" if in_turn else " of two runs"
@@ -70,11 +70,11 @@ def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -
     """What is around the table."""
     facts = ["Not the same on both sides:", *caveats] if caveats else []
     notes = [
-        f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its 95 % interval "
-        "comes from all results at as many threads. The ratio of means is shown where it is outside of that interval.",
-        "The chance that any result is wrongly called faster or slower is at most 5 % (Holm), as is the chance that "
-        f"an equal one differs by {100 * margin:g} % or more. Medians and means must agree: an interval without 1 may "
-        "be undecided. Within one run, a result beside the fastest has the word of the run's own table.",
+        f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its error comes "
+        "from all results at as many threads. The ratio of means is shown where it is outside of the interval.",
+        f"Slower: the interval is above 1. Faster: below 1. Equal: within {100 * margin:g} % of 1. All else is not "
+        "decided. The intervals hold together: the chance that any of them misses is at most 5 %. Within one run, a "
+        "pair has the interval and the word of the run's own table.",
     ]
     caption = f"Time of one training step of the same network in {one} and in {other}."
     return Page("compare", answer, caption, "steptime", facts=facts, notes=notes)

@@ -1,6 +1,6 @@
-"""Estimates from all results of a run how much their processes differ, and says which are fastest, slower or tied.
+"""Estimates from all results of a run how much their processes differ, and what may be said of each two.
 
-Every table and figure reads the same file, so that a result has one interval and one word wherever it is shown.
+Every table and figure reads the same file, so that a result has one interval, and a pair one word, everywhere.
 """
 
 import argparse

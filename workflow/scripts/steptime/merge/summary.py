@@ -10,6 +10,7 @@ import pandas as pd
 from shared.statistics import median
 from steptime.cells.mixed import MixedRowsError
 from steptime.machine import interference
+from steptime.plain import plural
 from steptime.plan.cell import IDENTITY
 from steptime.statistics import intervals, words
 from steptime.statistics.spreads import KIND, is_odd, known, spread_of
@@ -67,7 +68,8 @@ def summarise(
     logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any repeat is ok and none
     is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names the repeats that are
     not ok. `samples` counts the samples of the repeats that are ok, `repeats` these repeats, `medians` and `means` have
-    those of each of them by its number. `seconds` is the geometric mean of the medians; `low` and `high` are its 95
+    those of each of them by its number. A disturbed run counts only where fewer than two others are left.
+    `seconds` is the geometric mean of the medians; `low` and `high` are its 95
     % interval (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may
     be said of a result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what
     the whole run says of these results, by default what these rows say. `planned` says after which trials the run
@@ -165,6 +167,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     failed = _first_of_repeats(each for each in rows if each["status"] != "ok")
     refused = [each for each in failed if each["status"] == "not_equivalent"]
     timed, failed = ([], refused) if refused else (timed, failed)
+    timed, left_out = _undisturbed(timed)
     repeats: dict[int, list[float]] = {}
     for each in timed:
         repeats.setdefault(int(each["repeat"]), []).append(each["seconds"])
@@ -187,6 +190,9 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
         count = len(_first_of_repeats(rows))
         row["reason"] = f"{len(failed)} of {count} repeats failed ({shortened(named)})"
+    if left_out:
+        without = f"{plural(left_out, 'disturbed run')} left out"
+        row["reason"] = "; ".join(filter(None, [row["reason"], without]))
     medians = list(row["medians"].values())
     logs = intervals.logs_of(medians)
     row["seconds"] = math.exp(math.fsum(logs) / len(logs)) if len(logs) > 1 else medians[0]
@@ -194,6 +200,17 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     row["marks"] = _marks(row, logical)
     row["marks"] += ["drifting"] if any(map(_drifts, repeats.values())) else []
     return row
+
+
+def _undisturbed(timed: list[Row]) -> tuple[list[Row], int]:
+    """The rows of runs that nothing disturbed, where two are left, and how many runs are not among them."""
+    disturbed = {
+        first["repeat"] for first in _first_of_repeats(timed) if interference.disturbed(first)
+    }
+    quiet = [row for row in timed if row["repeat"] not in disturbed]
+    if len({row["repeat"] for row in quiet}) < 2:
+        return timed, 0
+    return quiet, len(disturbed)
 
 
 def _drifts(seconds: list[float]) -> bool:

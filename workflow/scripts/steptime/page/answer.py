@@ -1,4 +1,4 @@
-"""What the report opens with: who is fastest where, what has changed since the papers, which findings are decided."""
+"""What the report opens with: who is fastest, what has changed since the papers, which findings are decided."""
 
 from collections import Counter
 from typing import Any
@@ -8,8 +8,8 @@ import pandas as pd
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Row
 from steptime.render.tables import DASH
-from steptime.render.words import limits, machine_name, marked, plural, significant, why
-from steptime.statistics.words import FASTEST, SLOWER, TIED, key
+from steptime.render.words import limits, machine_name, marked, plural, ranged, significant, why
+from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, key
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
@@ -40,53 +40,84 @@ def _entry(row: Row) -> dict[str, Any]:
     says, kind = marked(row), "best" if row["verdict"] == FASTEST else ""
     star, shown = "*" if says else "", f"{significant(row['ratio'])} ×"
     if pd.notna(row["low"]):
-        says = [f"{limits(row['low'], row['high'])} times the fastest (95 %)", *says]
-    if row["verdict"] in (FASTEST, None):
+        says = [f"{limits(row['low'], row['high'])} times the shortest", *says]
+    is_shortest = row["fastest"] == f"{row['environment']}.{row['mode']}"
+    if is_shortest:
         shown = row["verdict"] or "alone"
-    elif row["verdict"] != SLOWER:
-        says = [*(["tied with the fastest"] if row["verdict"] == TIED else []), *says]
-        shown, kind = f"≈ {shown}", "undecided"
+    elif row["verdict"] == NOT_DECIDED:
+        says, kind = [NOT_DECIDED, *says], "undecided"
+        shown = f"{shown}?"
+    else:
+        says = [*([row["verdict"]] if row["verdict"] else []), *says]
     seconds = row["seconds"]
     time = f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
     entry: Row = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
     low, high = (row["ratio"] if pd.isna(row[end]) else row[end] for end in ("low", "high"))
-    entry |= {"seconds": seconds, "disturbed": "disturbed" in row["marks"]}
+    entry |= {
+        "seconds": seconds,
+        "is_shortest": is_shortest,
+        "disturbed": "disturbed" in row["marks"],
+    }
     return entry | {"key": key(row), "at": row["ratio"], "low": low, "high": high}
 
 
 def _overall(row: Row) -> dict[str, str]:
     if pd.isna(row["overall"]):
         return {"mean": DASH, "interval": ""}
-    known = pd.notna(row["overall_low"]) and row["overall_low"] < row["overall_high"]
+    known = pd.notna(row["overall_low"])
     interval = limits(row["overall_low"], row["overall_high"]) if known else ""
-    return {"mean": f"{significant(row['overall'])} ×", "interval": interval}
+    sign = "?" if row["overall_word"] == NOT_DECIDED else ""
+    return {"mean": f"{significant(row['overall'])} ×{sign}", "interval": interval}
 
 
 def fastest(rows: pd.DataFrame) -> str:
-    """Say which framework is fastest on how many networks."""
-    words = [
-        set(place["verdict"].dropna())
-        for _, place in rows.groupby(PLACE, sort=False, dropna=False)
-        if place["verdict"].notna().any()
-    ]
-    if not words:
+    """Say which framework is fastest overall, which on single networks, and what is not decided."""
+    if not rows["verdict"].notna().any():
         return "There is nothing to compare."
+    runners = rows.drop_duplicates("framework_label").dropna(subset="overall")
+    runners = runners.sort_values("overall", kind="stable")
+    sentences = [_leads(runners)] if len(runners) > 1 else []
+    places = [place for _, place in rows.groupby(PLACE, sort=False, dropna=False)]
     winners = Counter(rows.loc[rows["verdict"] == FASTEST, "framework_label"])
-    first = f"fastest on {{}} of {plural(len(words), 'network')}"
-    parts = [
-        f"{name} is {first.format(count)}" if at == 0 else f"{name} on {count}"
-        for at, (name, count) in enumerate(winners.most_common())
+    if winners and len(places) > 1:
+        named = [f"{name} on {count}" for name, count in winners.most_common()]
+        sentences.append(f"Fastest on single networks, of {len(places)}: {', '.join(named)}.")
+    return " ".join([*sentences, *_still_open(rows.iloc[0])])
+
+
+def _leads(runners: pd.DataFrame) -> str:
+    """Say which of the frameworks, the leading one first, is fastest over all networks, or which are not told apart."""
+    leader, *others = runners.to_dict("records")
+    name = leader["framework_label"]
+    close = [row for row in others if row["overall_word"] in (EQUAL, NOT_DECIDED)]
+    slower = [
+        f"{row['framework_label']} takes {ranged(row['overall'], row['overall_low'], row['overall_high'])} times"
+        for row in others
+        if row not in close
     ]
-    rest = "On the other {}" if parts else f"On {{}} of {plural(len(words), 'network')}"
-    tied = sum(TIED in place for place in words)
-    unknown = len(words) - winners.total() - tied
-    ends = {
-        "the top frameworks are tied": tied,
-        "one run of each cannot tell which is the fastest": unknown,
-    }
-    sentences = [", ".join(parts)]
-    sentences += [f"{rest.format(count)}, {ending}" for ending, count in ends.items() if count]
-    return " ".join(f"{sentence}." for sentence in sentences if sentence)
+    takes = ", ".join([*slower[:-1], f"{slower[-1]} as long"]) if slower else ""
+    if not close:
+        return f"Overall, {name} is fastest; {takes}."
+    words = {row["overall_word"] for row in close}
+    are = f"are {EQUAL} within 5 %" if words == {EQUAL} else "are not told apart"
+    names = ", ".join([name, *(row["framework_label"] for row in close[:-1])])
+    alike = f"Overall, {names} and {close[-1]['framework_label']} {are}"
+    return f"{alike}; {takes} as {name}." if takes else f"{alike}."
+
+
+def _still_open(row: pd.Series) -> list[str]:
+    """Say how many pairs of a table are not decided, and what it would take."""
+    pairs, left = int(row["compared_pairs"]), int(row["open_pairs"])
+    if not left:
+        return []
+    says = f"Not decided: {left} of {plural(pairs, 'pair')}"
+    if row["decidable_pairs"] and row["seconds_to_decide"]:
+        which = (
+            "them" if row["decidable_pairs"] == left else f"{int(row['decidable_pairs'])} of them"
+        )
+        minutes = max(1, round(row["seconds_to_decide"] / 60))
+        says += f"; about {plural(minutes, 'more minute')} would decide {which}"
+    return [f"{says}."]
 
 
 def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:

@@ -36,9 +36,9 @@ def lines(inputs: Inputs) -> list[str]:
         shown += [*matrix, ""]
     if not shown:
         return []
-    signs = "ms of the shortest time, × times as long, ≈ not shown slower"
+    signs = "ms of the shortest time, × times as long, ? not decided"
     marks = ", * disturbed" if rows["marks"].str.contains("disturbed").any() else ""
-    mean = "overall: geometric mean of ×, 95 % interval"
+    mean = "overall: times the first, with its interval"
     where = f"{plural(timed[0]['threads'], 'thread')}: " if len(timed) > 1 else ""
     return [*shown[:-1], f"({signs}{marks}; {mean})", "", f"{where}{timed[0]['says']}"]
 
@@ -80,7 +80,7 @@ def _entry(entry: dict[str, Any] | None) -> str:
         return ""
     if "at" not in entry:
         return DASH
-    is_shortest = entry["at"] == 1
+    is_shortest = entry["is_shortest"]
     text = significant(1000 * entry["seconds"], 4) if is_shortest else entry["ratio"]
     return text.replace(" ", "") + "*" * entry["disturbed"]
 

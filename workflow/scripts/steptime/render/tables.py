@@ -36,7 +36,7 @@ TYPES = {
         "exchange fastest figure footnote formula framework framework_label framework_version "
         "further here id item joules_by key label lacking lineage marks memory_of mode name "
         "network network_label networks no_line no_loss no_peak no_tau not_done note optimiser "
-        "our_order ours_asked ours_numbers ours_verdict paper part place platform precision "
+        "our_order ours_asked ours_numbers ours_verdict overall_word paper part place platform precision "
         "principle printed proof_id property quantity reading reason released role scaling "
         "section series set short shown_by source sources state status target task their_order "
         "theirs_asked theirs_framework theirs_numbers theirs_platform theirs_property "
@@ -45,7 +45,8 @@ TYPES = {
     ),
     pa.int64(): set(
         "apart_pairs batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks "
-        "frozen_parameters full_parameters gradient_bytes items_per_step pairs parameters points reached repeats "
+        "compared_pairs decidable_pairs frozen_parameters full_parameters gradient_bytes items_per_step "
+        "open_pairs overall_networks pairs parameters points reached repeats "
         "same_pairs samples seed seeds threads timed warmup_steps weight".split()
     ),
     pa.bool_(): {"at_run_time", "best", "peak_disturbed", "same", "steady"},

@@ -52,9 +52,9 @@ MARK_WORDS = {
 }
 
 ERROR_RATE = (
-    "Slower: shown to take longer than the fastest. Tied: no difference from the fastest is shown. The chance that any "
-    "result of the run is wrongly called slower is at most 5 % (Holm), about 10 % where results have two speeds. Each "
-    "interval is one of 95 % by itself, so it may leave out 1 beside a tie."
+    "Slower: the interval is above 1. Equal: it is within 5 % of 1. All else is not decided, as is what was disturbed. "
+    "The intervals of a table hold together: the chance that any of them misses is at most 5 %, and so is the chance "
+    "that any word is wrong."
 )
 
 

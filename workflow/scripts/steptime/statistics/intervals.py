@@ -26,8 +26,12 @@ class Ratio(NamedTuple):
 
     @property
     def interval(self) -> Interval:
-        half = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
-        return math.exp(self.log), math.exp(self.log - half), math.exp(self.log + half)
+        return math.exp(self.log), *self.within(1 - CONFIDENCE)
+
+    def within(self, chance: float) -> tuple[float, float]:
+        """The ends of an interval that misses the ratio with this chance."""
+        half = -float(stdtrit(self.degrees, chance / 2)) * self.error
+        return math.exp(self.log - half), math.exp(self.log + half)
 
     @property
     def inverse(self) -> "Ratio":

@@ -1,7 +1,6 @@
 """Ratios of results that were measured in the same place, with intervals that know what the whole run shows."""
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +10,9 @@ from steptime.plan.cell import PLACE
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import KIND, Spreads, known, priors, spread_of
-from steptime.statistics.verdicts import mean_of
+
+# What makes a result decide nothing.
+DISTURBED = "disturbed"
 
 Pair = tuple[Hashable, Hashable]
 Row = dict[str, Any]
@@ -21,7 +22,7 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> Spreads:
     """Estimate how much ratios of two results of a place differ from trial to trial, by KIND, `of` their medians."""
     own, independent = {}, {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
-        spreads = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
+        spreads = [spread_of(logs) for _, logs in in_trials(alike, of) if len(logs) > 1]
         if spreads:
             places = alike.groupby(PLACE, sort=False, dropna=False)["medians"]
             own[kind] = spreads
@@ -33,37 +34,11 @@ def of_pairs(cells: pd.DataFrame, spreads: Spreads, of: str = "medians") -> dict
     """The ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
     ratios: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
-        for (one, other), logs in _pairs(alike, of):
+        for (one, other), logs in in_trials(alike, of):
             if len(logs) > 1:
                 ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
                 ratios |= {(one, other): ratio, (other, one): ratio.inverse}
     return ratios
-
-
-def overall(
-    of_places: Sequence[pd.DataFrame], pairs: Mapping[Pair, Ratio]
-) -> dict[tuple[str, str], Ratio]:
-    """Average how many times the shortest time each environment and mode takes: the geometric mean over those
-    `of_places` in which all have a time, {} without any; without repeats there is no interval.
-    """
-    by_runner: dict[tuple[str, str], list[Ratio]] = {}
-    runners = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
-    for place, own in zip(of_places, runners, strict=True):
-        if own == set().union(*runners):
-            for at, ratio in to_shortest(place, pairs).items():
-                runner = place.at[at, "environment"], place.at[at, "mode"]
-                itself = at == place.index[0]
-                by_runner.setdefault(runner, []).append(Ratio(0.0, 0.0, 1.0) if itself else ratio)
-    return {runner: mean_of(ratios) for runner, ratios in by_runner.items()}
-
-
-def to_shortest(place: pd.DataFrame, pairs: Mapping[Pair, Ratio]) -> dict[Hashable, Ratio]:
-    """The ratio of each result of a place to its first, by label: of their pair, or of their times without interval."""
-    first, shortest = place.index[0], place["seconds"].iloc[0]
-    return {
-        at: pairs.get((at, first)) or Ratio(math.log(seconds / shortest), math.nan, 1.0)
-        for at, seconds in place["seconds"].items()
-    }
 
 
 def to_bases(
@@ -92,10 +67,17 @@ def timed(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells["status"] == "ok") & cells["seconds"].notna()]
 
 
-def _pairs(timed: pd.DataFrame, of: str) -> Iterator[tuple[Pair, list[float]]]:
-    """Each two results of a place, with the logarithm of their ratio in each trial that both have."""
+def in_trials(timed: pd.DataFrame, of: str = "medians") -> Iterator[tuple[Pair, list[float]]]:
+    """Each two results of a place, with the logarithm of their ratio in each trial that both have.
+
+    A disturbed result has none: `merge.summary` has left its disturbed runs out where two others are left.
+    """
     for _, place in timed.groupby(PLACE, sort=False, dropna=False):
-        for (one, ours), (other, theirs) in combinations(place[of].items(), 2):
+        values = {
+            at: {} if DISTURBED in marks else own
+            for at, own, marks in zip(place.index, place[of], place["marks"], strict=True)
+        }
+        for (one, ours), (other, theirs) in combinations(values.items(), 2):
             yield (one, other), intervals.paired(ours, theirs)
 
 

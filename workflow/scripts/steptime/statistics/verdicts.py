@@ -1,35 +1,15 @@
-"""Faster, slower, equal or undecided: what ratios of times say, with a stated chance of a false word among them."""
+"""The words for two results, and how probable what is seen would be if they were alike, or as far apart as a margin."""
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from scipy.special import stdtr
 
 from steptime.statistics.intervals import Ratio
 
-FASTER, SLOWER, EQUAL, UNDECIDED = "faster", "slower", "equal", "undecided"
-# The chance that any of the differences is none, and that any of the equal ones is not.
+FASTER, SLOWER, EQUAL, NOT_DECIDED = "faster", "slower", "equal", "not decided"
+# The chance that any word of a table is wrong.
 ERROR = 0.05
-
-
-def verdicts(cells: Sequence[Sequence[Ratio]], margin: float) -> list[str]:
-    """The verdict on each cell by its ratios, of medians and of means: equal where all are shown to lie within `margin`
-    of 1, else slower or faster where any is shown not to be 1.
-
-    Equality is shown by two one-sided tests: Schuirmann, "A comparison of the two one-sided tests procedure and the
-    power approach", Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. All cells are paid for together, for
-    differences and for equalities each: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6, 1979.
-    """
-    clear = [clearest(ratios) for ratios in cells]
-    different = holm([chance for _, chance in clear])
-    equal = holm([max(chance_of_more(each, margin) for each in ratios) for ratios in cells])
-    sides = [SLOWER if ratio.log > 0 else FASTER for ratio, _ in clear]
-    return [
-        EQUAL if is_equal else side if is_different else UNDECIDED
-        for side, is_equal, is_different in zip(sides, equal, different, strict=True)
-    ]
 
 
 def clearest(ratios: Sequence[Ratio]) -> tuple[Ratio, float]:
@@ -46,17 +26,6 @@ def chance_of_none(ratio: Ratio) -> float:
 def chance_of_more(ratio: Ratio, margin: float) -> float:
     """How probable so small a difference would be if it were as large as the margin: 1.02 or 1 / 1.02, of 0.02."""
     return _beyond(math.log1p(margin) - abs(ratio.log), ratio)
-
-
-def holm(chances: Sequence[float]) -> list[bool]:
-    """Which hypotheses fall when all of them may be wrongly rejected with a chance of ERROR together."""
-    order = np.argsort(chances, kind="stable")
-    fallen = [False] * len(chances)
-    for rank, at in enumerate(order):
-        if chances[at] > ERROR / (len(chances) - rank):
-            break
-        fallen[at] = True
-    return fallen
 
 
 def mean_of(ratios: Sequence[Ratio]) -> Ratio:

@@ -1,0 +1,83 @@
+"""How frameworks compare over all networks together: ratios to one framework, with the same rule for words as pairs.
+
+A mean of ratios to the shortest time of each place would compare with a minimum of noise, which is nobody's time: four
+frameworks that are alike would all look slower. So there is one framework, the one that leads, in each ratio.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import exp, log
+from typing import NamedTuple
+
+import pandas as pd
+
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.pairs import Pair, key, word
+from steptime.statistics.verdicts import ERROR, NOT_DECIDED, SLOWER, mean_of
+from steptime.statistics.words import FASTEST, SHORTEST
+
+Runner = tuple[str, str]  # environment and mode
+
+
+class Overall(NamedTuple):
+    """How many times as long as the leading framework one takes, over `networks` places, and the word for it."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    word: str
+    networks: int
+
+
+def overall(
+    places: Sequence[pd.DataFrame], pairs: Mapping[tuple[str, str], Pair]
+) -> dict[Runner, Overall]:
+    """Average the ratios of environments and modes over those places in which all have a time, {} without any.
+
+    Places in which nothing is known of a pair, as of a disturbed one, are left out where others remain. The intervals
+    of all pairs of runners hold together, with a chance of ERROR that any misses.
+    """
+    keys = [
+        {(row["environment"], row["mode"]): row for row in place.to_dict("records")}
+        for place in places
+    ]
+    runners = list(dict.fromkeys(runner for rows in keys for runner in rows))
+    whole = [rows for rows in keys if len(rows) == len(runners)]
+    both = list(combinations(runners, 2))
+    if not whole or not both:
+        return {}
+    ratios_of = [{pair: _ratio(rows, pair, pairs) for pair in both} for rows in whole]
+    clear = [ratios for ratios in ratios_of if all(ratio.error >= 0 for ratio in ratios.values())]
+    means = {pair: mean_of([ratios[pair] for ratios in clear or ratios_of]) for pair in both}
+    means |= {(other, one): mean.inverse for (one, other), mean in means.items()}
+    leader = min(
+        runners,
+        key=lambda runner: sum(mean.log for (one, _), mean in means.items() if one == runner),
+    )
+    count = len(clear or ratios_of)
+    found = {
+        runner: _compared(means[runner, leader], ERROR / len(both), count, bool(clear))
+        for runner in runners
+        if runner != leader
+    }
+    is_fastest = all(each.word == SLOWER for each in found.values())
+    return {leader: Overall(1.0, None, None, FASTEST if is_fastest else SHORTEST, count)} | found
+
+
+def _ratio(
+    rows: Mapping[Runner, pd.Series],
+    pair: tuple[Runner, Runner],
+    pairs: Mapping[tuple[str, str], Pair],
+) -> Ratio:
+    """The ratio of two runners in a place; its error is -1 where nothing is known of it."""
+    one, other = (rows[runner] for runner in pair)
+    known = pairs.get((key(one), key(other)))
+    ratio = known.known if known else None
+    return ratio or Ratio(log(one["seconds"] / other["seconds"]), -1.0, 1.0)
+
+
+def _compared(mean: Ratio, chance: float, count: int, is_known: bool) -> Overall:
+    if not is_known:
+        return Overall(exp(mean.log), None, None, NOT_DECIDED, count)
+    low, high = mean.within(chance)
+    return Overall(exp(mean.log), low, high, word(low, high), count)
