@@ -216,7 +216,7 @@ def test_a_killed_page_costs_no_shard():
 
 
 def measured(repeats=3):
-    """Two networks at two thread counts: torch is the fastest on fcn5, mxnet is equal on fcn8, jax has no time there."""
+    """Two networks at two thread counts: torch is fastest on fcn5, mxnet equal on fcn8, jax has no time there."""
     times = {"torch-9.9": (0.1, 0.3), "mxnet-1.9": (0.2, 0.3), "jax-0.12": (0.5, None)}
     keys, footer = [], {"machine": MACHINE, "software": {"framework_version": "9"}, "worker": {}}
     for environment, seconds in times.items():
