@@ -106,7 +106,7 @@ def run(tmp_path):
 
 def test_a_step_is_timed_and_its_shard_has_its_samples(run):
     said, job, path = run("step")
-    assert " 150.0 ms 2 samples" in said
+    assert " 150.0 ms\n" in said
     assert (job["task"], job["precision"], job["ranks"]) == ("step", "float32", 1)
     assert job["sampling"]["budget_seconds"] == 1.5
     rows = shard.read(path)[0].to_pylist()
@@ -151,7 +151,7 @@ def test_samples_of_a_disturbed_time_give_way_to_those_behind_them_and_are_kept(
     again = {"event": "again", "seconds": [0.9], **counted(1000)}
     said = [ready, warm | counted(0), samples[0], again, samples[1], sampled | counted(1050), done]
     text, _, path = run("step", said)
-    assert " 200.0 ms 1 sample\n" in text and "disturbed" not in text
+    assert " 200.0 ms\n" in text and "disturbed" not in text
     table, footer = shard.read(path)
     assert table["seconds"].to_pylist() == [0.2] and table["foreign_cpus"].to_pylist() == [0.0]
     assert footer["worker"]["again"]["seconds"] == [0.9]
@@ -159,9 +159,7 @@ def test_samples_of_a_disturbed_time_give_way_to_those_behind_them_and_are_kept(
 
 def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
     said, job, path = run("training")
-    assert (
-        "99.00 % of the test images right after 1 epoch and 4 s: the accuracy was reached" in said
-    )
+    assert "99.0 % in 1 epoch, 4 s" in said
     assert job["task"] == "training" and Path(job["images"]["train"]).name == "train.npz"
     assert (job["plan"]["seed"], job["plan"]["budget_seconds"]) == (tasks.training.FIRST_SEED, 60)
     (row,) = shard.read(path)[0].to_pylist()

@@ -24,6 +24,7 @@ CHATTER = (
     "Conda environments: ignored",
 )
 CHATTER += ("Building DAG", "DAG of jobs will", "Updating checkpoint", "The run involves")
+CHATTER += ("Assuming unrestricted shared",)
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
 IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 # Whether this is the process that a user started, not one that it started for a job.

@@ -258,11 +258,7 @@ def draw(both: pd.DataFrame, inputs: Inputs, *told: str) -> tuple[pd.DataFrame, 
         _network_keys(axes, both, catalogue)
         words = [] if len(both) else [f"Nothing is drawn: {NOTHING}."]
         words += ["Outlined: GPUs."] if "gpu" in set(both["device"]) else []
-        words += (
-            ["Some of the authors' scripts trained another network or timed something else."]
-            if told
-            else []
-        )
+        words += [times.SOME_OTHER_SCRIPTS] if told else []
         notes = [
             "PyTorch is taken for Torch. The paper's shortest time where several of its machines have one.",
             *_other_batches(both, catalogue),

@@ -53,7 +53,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                 style = {"markerfacecolor": shown.colour if row["timed"] else "white"}
                 axes.plot(0.04, at, **shown.style, **style, linestyle="")
                 axes.text(0.11, at, row["label"], va="center", fontsize=8)
-                here = row["environments"] if row["timed"] else "not timed here"
+                here = row["environments"] if row["timed"] else ""
                 axes.text(0.56, at, here, va="center", fontsize=7, color="#6A6A6A")
         figures.title(drawing, inputs.entry["title"])
         words = "Filled: timed here, in the environments that are named. The table says why others are not."

@@ -107,7 +107,10 @@ GAP = 0.9  # bars between two networks
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn, those of each platform's highest thread count, and the figure."""
-    drawn = common.of_most_threads(inputs.table[0]).reset_index(drop=True)
+    drawn = common.of_most_threads(inputs.table[0])
+    order = pd.factorize(drawn["network_label"])[0]
+    drawn = drawn.assign(order=order).sort_values(["order", "total_seconds"], kind="stable")
+    drawn = drawn.drop(columns="order").reset_index(drop=True)
     names = ["network_label", "framework_label"]
     names += ["platform"] if drawn["platform"].nunique() > 1 else []
     networks = drawn["network_label"].ne(drawn["network_label"].shift()).cumsum() - 1

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.times import other_scripts
+from steptime.artefacts.times import SOME_OTHER_SCRIPTS, other_scripts
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
@@ -122,6 +122,7 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
     notes += [f"Not printed: {reason}." for reason in missing["reason"].unique()]
     figure_place, table_place = artefact["sources"]
     notes.append(f"{figure_place} of {short} is a picture without numbers.")
+    notes += other_scripts(theirs, inputs.catalogue, inputs) if with_paper else []
     if len(theirs) and not with_paper:
         notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
     sizes = ", ".join(map(str, sorted({*ours["batch"]})))
@@ -134,7 +135,11 @@ def _words(inputs: Inputs, theirs: pd.DataFrame) -> str:
     table, short = inputs.entry["sources"][1], inputs.catalogue["short"]
     where = f"at mini-batch {theirs['batch'].iloc[0]}, set side by side"
     others = other_scripts(theirs, inputs.catalogue, inputs)
-    return " ".join([f"Outlined: {table} of {short}, on GPUs, {where}.", *others])
+    words = [
+        f"Outlined: {table} of {short}, on GPUs, {where}.",
+        SOME_OTHER_SCRIPTS if others else "",
+    ]
+    return " ".join(filter(None, words))
 
 
 def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> list[str]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import curves
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.times import other_scripts
+from steptime.artefacts.times import SOME_OTHER_SCRIPTS, other_scripts
 from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures
@@ -47,14 +47,14 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.set_xlabel("threads per physical core")
             axes.tick_params(labelbottom=True)
         figures.title(drawing, inputs.entry["title"])
+        others = other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
+        words = f"{_hollow(paper, inputs.entry)}{f' {SOME_OTHER_SCRIPTS}' if others else ''}"
         is_here = (data["source"] == "ours").any()
-        words = [_hollow(paper, inputs.entry), "" if is_here else NOTHING_MEASURED]
-        words += other_scripts(data[data["source"] == "paper"], paper.catalogue, inputs)
-        notes = [_cores(paper)]
+        notes = [_cores(paper), *others, *([] if is_here else [NOTHING_MEASURED])]
         for measured in (steps or [trained.times])[:1]:
             notes += origin(measured) if len(measured.cells) else []
         keys = curves.keys(styles, markersize=4.5)
-        figures.caption(drawing, " ".join(filter(None, words)), notes, keys, 3)
+        figures.caption(drawing, words, notes, keys, 3)
     return data[COLUMNS], drawing
 
 
@@ -65,11 +65,13 @@ def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str,
         sources = set(data.loc[data["network"] == network, "source"])
         label = inputs.networks.get(network, {}).get("label", network)
         trained = _trained_on(inputs.trained, network)
-        if trained and "paper" in sources:
+        if trained and sources == {"paper", "ours"}:
             titles[network, ("paper",)] = f"{label}, {paper.catalogue['short']}"
             titles[network, ("ours",)] = f"{trained}, here"
         elif sources:
-            titles[network, ("paper", "ours")] = trained or label
+            titles[network, ("paper", "ours")] = (
+                (trained or label) if sources == {"ours"} else label
+            )
     return titles
 
 

@@ -177,10 +177,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
         words = significant(fastest) + ("*" if "disturbed" in row["marks"] else "")
         words += f" ({percent(share)})" if pd.notna(share) else ""
         end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
-        if end > edge:
+        is_cut = end > edge
+        if is_cut:
             # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
             axes.plot(edge, at, marker=">", markersize=4, color="#222222", clip_on=False)
-        figures.say(axes, words, (min(end, edge), at), (4, 0), va="center", color="black")
+        figures.say(axes, words, (min(end, edge), at), (7 if is_cut else 4, 0), va="center")
     machines = ", " + rows["platform"].map(machine_name)
     names = rows["framework_label"] + (machines if rows["platform"].nunique() > 1 else "")
     figures.name_lines(axes, range(len(rows)), list(names), 8)

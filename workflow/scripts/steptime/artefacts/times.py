@@ -98,6 +98,9 @@ def caveats(catalogue: dict[str, Any], frameworks: Frameworks) -> dict[tuple[str
     }
 
 
+SOME_OTHER_SCRIPTS = "Some scripts of the authors trained another network or timed something else."
+
+
 def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) -> list[str]:
     """A sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
     caveat_of, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks

@@ -12,7 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 from steptime.render.columns import Row
-from steptime.render.words import gibibytes, plural
+from steptime.render.words import gibibytes, machine_name, plural
 
 COLUMNS = ["platform", "part", "number", "inside", "bytes", "cpus", "text"]
 WORDY = 8  # cores behind one last cache, up to which each is drawn with its own caches
@@ -39,7 +39,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             panel.set(xlim=(0, WIDTH), ylim=(0, height))
             panel.axis("off")
             _machine(panel, host, height)
-            title = f"{name}: {host['cpu']['model']}, {gibibytes(host['memory_bytes'])}"
+            title = (
+                f"{machine_name(name)}: {host['cpu']['model']}, {gibibytes(host['memory_bytes'])}"
+            )
             title += ", a virtual machine" if host["cpu"]["virtual"] else ""
             panel.set_title(title, fontsize=9.5)
         figures.title(drawing, artefact["title"])
@@ -151,8 +153,8 @@ def _devices(host: Row) -> list[str]:
     for device in host["devices"]:
         kind = next(names, "GPU") if device["kind"] == "GPU" else device["kind"]
         speed, width = device["speed"], device["width"]
-        link = f"{speed.removesuffix(' PCIe')} × {width}" if speed and width else "link not told"
-        texts.append(f"{kind}\n{link}")
+        is_known = speed and width
+        texts.append(f"{kind}\n{speed.removesuffix(' PCIe')} × {width}" if is_known else kind)
     return texts
 
 

@@ -40,16 +40,17 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs)], columns=COLUMNS)
-    parts = list(dict.fromkeys(data["variant"].fillna("")))
+    timed = data[data["seconds"].notna()]
+    parts = list(dict.fromkeys(timed["variant"].fillna("")))
     own_axes = {"sharex": False, "sharey": False}
     with figures.panels(len(parts), PANEL_INCHES, 1.2, **own_axes) as (drawing, panels):
         for axes, part in zip(panels, parts, strict=True):
-            _draw(axes, data[data["variant"].fillna("") == part], frameworks)
+            _draw(axes, timed[timed["variant"].fillna("") == part], frameworks)
             axes.set_xlabel("threads" if artefact["device"] == "cpu" else "data set")
             axes.set_ylabel(f"{artefact['quantity'].lower()} (s), less is better")
             axes.grid(visible=False, axis="x")
             axes.set_title(f"Here, {part}" if part else "")
-        is_ours = (data["source"] == "ours").any()
+        is_ours = (timed["source"] == "ours").any()
         title = f"{artefact['title']}{'' if is_ours else ', as printed'}"
         figures.headings(panels[0], title, [artefact["caption"]])
         legends = [axes.get_legend_handles_labels() for axes in panels]
@@ -75,12 +76,13 @@ def _ours(inputs: Inputs) -> list[dict[str, Any]]:
     cells, artefact = inputs.trained.times.cells, inputs.entry
     is_here = cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
     here, labels = cells[is_here], inputs.catalogue.get("labels", {})
+    several = here["platform"].nunique() > 1
     names, on_cpu = environment_labels(inputs.frameworks, here), artefact["device"] == "cpu"
     rows = []
     for name, row in zip(names, here.to_dict("records"), strict=True):
-        words = [name, row["variant"], f"here on {machine_name(row['platform'])}"]
+        where = f"here on {machine_name(row['platform'])}" if several else "here"
         group = str(row["threads"]) if on_cpu else labels[row["network"]]
-        named = {"source": "ours", "group": group, "label": ", ".join(filter(None, words))}
+        named = {"source": "ours", "group": group, "label": f"{name}, {where}"}
         rows.append({name: row[name] for name in COLUMNS if name in row} | named)
     return rows
 
@@ -90,28 +92,25 @@ def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
     groups = sorted(groups, key=int) if all(group.isdigit() for group in groups) else groups
     series = data.groupby(["source", "framework", "label"], sort=False)
     width = WIDTH / len(series)
-    # Of what failed alone there is none.
-    highest = data["seconds"].fillna(0).max() or 1
     for at, ((source, framework, label), line) in enumerate(series):
-        rows = line[line["seconds"].notna()]
         shift = (at - (len(series) - 1) / 2) * width
         colour, theirs = frameworks[framework].colour, source == "paper"
         style: dict[str, Any] = {"facecolor": colour if theirs else "white"}
         style |= {"edgecolor": "white" if theirs else colour, "linewidth": 0 if theirs else 1.5}
         bars = axes.bar(
-            [groups.index(group) + shift for group in rows["group"]],
-            rows["seconds"],
+            [groups.index(group) + shift for group in line["group"]],
+            line["seconds"],
             width * 0.94,
             label=label,
             hatch=HATCHES[at % len(HATCHES)],
             zorder=3,
             **style,
         )
-        seconds = rows["seconds"]
+        seconds = line["seconds"]
         texts = [significant(value) if value < 1000 else f"{value:,.0f}" for value in seconds]
         axes.bar_label(bars, texts, rotation=90, padding=3, fontsize=7, color="#333333")
     axes.set_xticks(range(len(groups)), groups)
-    axes.set_ylim(0, highest * HEADROOM)
+    axes.set_ylim(0, data["seconds"].max() * HEADROOM)
 
 
 def _notes(inputs: Inputs, data: pd.DataFrame) -> list[str]:

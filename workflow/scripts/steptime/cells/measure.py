@@ -68,7 +68,6 @@ def describe(job: Job, varied: Collection[str]) -> str:
     if cell["devices"] > 1:
         words[-1] = f"{cell['devices']} devices of {words[-1].rstrip()}, {cell['exchange']}"
     words += [cell["platform"]] if "platform" in varied else []
-    words += [f"trained on {job['dataset']}"] if "dataset" in job else []
     return "  ".join(words)
 
 

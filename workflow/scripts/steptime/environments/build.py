@@ -119,16 +119,18 @@ class Builder:
         return json.loads(seen.read_text())
 
     def clear_stacks(self, environment: str) -> None:
-        """Says which libraries ask for an executable stack, and takes that off those that are ours."""
+        """Takes the wish for an executable stack off libraries that are ours; says which others have it."""
         stacks = libraries.executable_stacks(self.prefix.resolve())
-        done = "where one does not load, set GLIBC_TUNABLES=glibc.rtld.execstack=2"
+        names = ", ".join(path.name for path in stacks)
         if not self.supply:
-            done = "taken off"
             for path, place in stacks.items():
                 libraries.clear(path, place)
-        if stacks:
-            refused = f"an executable stack ({', '.join(path.name for path in stacks)})"
-            say(f"{environment}: glibc 2.41 and newer refuse what asks for {refused}: {done}")
+            self.log.write(f"No executable stack any more: {names}\n" if stacks else "")
+        elif stacks:
+            say(
+                f"{environment}: glibc 2.41 and newer may refuse to load {names}, which ask for an executable stack. "
+                "If so, set GLIBC_TUNABLES=glibc.rtld.execstack=2."
+            )
 
     def run(self, *command: str | Path, cwd: Path | None = None) -> CompletedProcess[str]:
         """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""

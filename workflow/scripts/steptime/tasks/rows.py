@@ -41,24 +41,19 @@ def right(epoch: Row) -> str:
 
 
 def says_median(outcome: "Outcome") -> str:
-    """The median of the samples of an outcome, with its interval where they are enough for one."""
-    values = [seconds for _, seconds in outcome.samples]
-    low, high = median_interval(values)
-    middle = median(values)
-    share, factor = 50 * (high - low) / middle, max(high / middle, middle / low)
-    spread = f"±{share:.1f} %" if share < 100 else f"within a factor of {factor:.0f}"
-    width = spread if len(values) >= ENOUGH else plural(len(values), "sample")
-    milliseconds = 1000 * middle
+    """The median of the samples of an outcome. Samples of one process say nothing of another, so no interval."""
+    milliseconds = 1000 * median([seconds for _, seconds in outcome.samples])
     decimals = max(0, 3 - math.floor(math.log10(milliseconds)))
-    return f"{milliseconds:7.{decimals}f} ms {width}"
+    return f"{milliseconds:7.{decimals}f} ms"
 
 
 def says_accuracy(outcome: "Outcome") -> str:
     """What a training has reached."""
-    last, count = outcome.epochs[-1], len(outcome.epochs)
+    last, epochs = outcome.epochs[-1], plural(len(outcome.epochs), "epoch")
     seconds = sum(epoch["seconds"] for epoch in outcome.epochs)
-    why = STOPPED[outcome.events["trained"]["stopped"]]
-    return f"{right(last)} after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
+    accuracy = last["accuracy"]
+    reached = f"loss {last['test_loss']:.4g}" if accuracy is None else f"{100 * accuracy:.1f} %"
+    return f"{reached} in {epochs}, {seconds:.3g} s"
 
 
 def says_count(outcome: "Outcome") -> str:
