@@ -8,6 +8,7 @@ import pytest
 
 from steptime.environments.prepare import InstallError, debian
 
+deeplearning4j = importlib.import_module("steptime.environments.prepare.deeplearning4j")
 neon = importlib.import_module("steptime.environments.prepare.neon")
 torch7 = importlib.import_module("steptime.environments.prepare.torch7")
 
@@ -71,4 +72,23 @@ def test_torch7_asks_for_its_sources_and_for_a_compiler_and_leaves_the_environme
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InstallError, match="no gcc on PATH"):
         torch7.prepare(prefix, run)
+    assert not prefix.exists()
+
+
+def test_deeplearning4j_asks_for_its_archives_and_takes_none_that_was_changed(
+    tmp_path, monkeypatch
+):
+    prefix = tmp_path / "prefix"
+    monkeypatch.delenv(deeplearning4j.SOURCE, raising=False)
+    with pytest.raises(InstallError, match=f"`mvn -f envs/.*` and set {deeplearning4j.SOURCE}"):
+        deeplearning4j.prepare(prefix, run)
+    monkeypatch.setenv(deeplearning4j.SOURCE, str(tmp_path))
+    names = [line.split()[1] for line in deeplearning4j.SUMS.read_text().splitlines()]
+    for name in names[1:]:
+        (tmp_path / name).touch()
+    with pytest.raises(InstallError, match=f"lacks {names[0]}, and 0 more of 34 archives: run"):
+        deeplearning4j.prepare(prefix, run)
+    (tmp_path / names[0]).touch()
+    with pytest.raises(InstallError, match=f"{names[0]} .* is not what was published"):
+        deeplearning4j.prepare(prefix, run)
     assert not prefix.exists()

@@ -1,8 +1,8 @@
 """Real frameworks of many times and Pythons: each proves itself on narrow networks and times a tiny one.
 
-Two of today and one on Python 3.6, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue, each
-on the six networks of Shi et al.; with STEPTIME_ZOO=history every older release of `history` on them. Every other
-network is proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
+Two of today, one on Python 3.6 and Deeplearning4j where its folder is; or with STEPTIME_ZOO=all (`make test-zoo`) every
+environment of the catalogue, each on the six networks of Shi et al.; with STEPTIME_ZOO=history every older release of
+`history` on them. Every other network is proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 
 import pandas as pd
 import pytest
+from conftest import ROOT
 from today import CATALOGUE, JAX, TORCH, entry_of
 
 pytestmark = pytest.mark.alone
@@ -21,7 +22,9 @@ NAMES = [
     for entry in CATALOGUE.values()
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
-FEW = [TORCH, JAX, "tensorflow-1.2"]
+FEW = [TORCH, JAX, "tensorflow-1.2", "deeplearning4j-1.0"]
+# The Java archives of Deeplearning4j, which no index of Python packages has.
+JARS, JARS_BESIDE = "STEPTIME_DEEPLEARNING4J", ROOT.parent / "shared/jars"
 # What a framework may be unable to do here: its row then says why.
 HONEST = ("ok", "unsupported")
 
@@ -48,6 +51,8 @@ ENVIRONMENTS = [
 def run(new_checkout):
     """A checkout with the proofs and the table of the tiny network, and what Snakemake printed."""
     checkout = new_checkout("zoo")
+    if JARS_BESIDE.is_dir():
+        checkout.variables[JARS] = os.environ.get(JARS, str(JARS_BESIDE))
     grid = checkout.root / "config/grids/tiny.yaml"
     grid.write_text(
         grid.read_text().replace("environments: all", f"environments: {json.dumps(ENVIRONMENTS)}")
@@ -63,9 +68,9 @@ def run(new_checkout):
 
 
 def installed(checkout, environment):
-    """The manifest of an environment; skips where this machine lacks the Python that it needs."""
+    """The manifest of an environment; skips where this machine lacks the Python or the folder that it needs."""
     manifest = json.loads((checkout.root / f"results/environments/{environment}.json").read_text())
-    if manifest["reason"].startswith("no Python"):
+    if manifest["reason"].startswith("no Python") or "is in no index" in manifest["reason"]:
         pytest.skip(manifest["reason"])
     return manifest
 
