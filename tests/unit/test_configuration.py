@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import ROOT
 
-from steptime.plan import configuration, reference, schemas
+from steptime.plan import checks, configuration, reference, schemas
 
 # As the grid has it.
 REPEATS = b"repeats: {least: 2, most: 8, minutes: 60}"
@@ -25,6 +25,38 @@ def test_what_is_left_out_is_filled_in_and_what_is_written_is_kept():
     assert loaded.platforms["local-gpu"]["devices"] == 1
     assert "store" not in config and "memory_gib" not in loaded.grid["limits"]
     assert configuration.load(ROOT, {}).grid_name == "default"
+
+
+NET = """own-mlp:
+  label: Own
+  family: FCN
+  parameters: 30
+  batch: 4
+  input: {kind: dense, shape: [5]}
+  sizes: {}
+  narrow: {}
+  layers: [{dense: {units: 5}}]
+"""
+
+
+def test_networks_of_a_user_are_in_files_of_theirs(tmp_path, monkeypatch):
+    """Those of the folder `networks`, or where the configuration says; a mistake names the file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "networks").mkdir()
+    path = tmp_path / "networks/own.yaml"
+    path.write_text(NET)
+    grid = grid_file(tmp_path, lambda content: content.replace(b"[fcn5,", b"[own-mlp, fcn5,"))
+    for named in ({}, {"networks": "networks"}, {"networks": str(path)}):
+        loaded = configuration.load(ROOT, {"grid": str(grid)} | named)
+        assert {"own-mlp", "fcn5"} <= {*loaded.networks}
+        (file,) = loaded.network_files
+        assert (ROOT / file).samefile(path)
+        checks.check(loaded)
+    path.write_text(NET.replace("30", "31"))
+    with pytest.raises(configuration.ConfigurationError, match=r"own.yaml, own-mlp: .* 30 "):
+        checks.check(configuration.load(ROOT, {"grid": str(grid)}))
+    with pytest.raises(schemas.InputError, match="no file or folder 'gone', which 'networks'"):
+        configuration.load(ROOT, {"networks": "gone"})
 
 
 def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_framework():
@@ -117,7 +149,14 @@ FILES = [
     ("catalogue", "resources/papers/shi2016/paper.yaml"),
 ]
 # Keys that config.yaml has in comments alone.
-BESIDES = {"data": {"mnist": "x"}, "popularity": "x", "platforms": "x", "store": "x", "one": "x"}
+BESIDES = {
+    "data": {"mnist": "x"},
+    "popularity": "x",
+    "platforms": "x",
+    "networks": "x",
+    "store": "x",
+    "one": "x",
+}
 BESIDES |= {"other": "x", "margin": 0.02}
 WRONG = ("nonesuch", [[]], {"zzz": 1}, -1, None)
 

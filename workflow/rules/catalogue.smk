@@ -86,7 +86,10 @@ DATA = {
     "releases": lambda artefact: ["resources/steptime/releases.yaml"],
 }
 PAPER_FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/*"))
-WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
+WORDS = {
+    "frameworks": ["resources/papers/frameworks.yaml"],
+    "networks": ["config/networks.yaml", *CONFIGURATION.network_files],
+}
 # What a program is told where its entry needs it and no file holds it.
 FACTS = {
     "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in ENVIRONMENTS},

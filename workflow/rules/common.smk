@@ -222,6 +222,7 @@ def begin_run():
         grid=config["grid"],
         deployment="conda" if USES_CONDA else "venv",
         platforms=CONFIGURATION.platforms,
+        networks=CONFIGURATION.network_files,
         data=CONFIGURATION.data,
         cells=len(waiting),
         waiting=[cell.key for cell in waiting if cell.key in keys],

@@ -13,6 +13,7 @@ from steptime.merge import others, trainings
 from steptime.merge.measured import Measured, read_measured
 from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
+from steptime.networks.written import merged
 from steptime.plan import written
 from steptime.reading import InputError, read_json, read_yaml
 from steptime.render import tables
@@ -143,7 +144,7 @@ class Inputs:
 
     @cached_property
     def networks(self) -> dict[str, Any]:
-        return read_yaml(self.paths("networks")[0])
+        return merged(self.paths("networks"))
 
     @cached_property
     def page(self) -> tables.Page:

@@ -17,6 +17,7 @@ from steptime.cells import mixed, software
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
+from steptime.networks import written
 from steptime.plain import plural
 from steptime.plan import digests, interim
 from steptime.plan.cell import key_of
@@ -104,7 +105,7 @@ class CellRun:
         self.began, self.clock = datetime.now(UTC), time.monotonic()
         self.manifest: Manifest = json.loads(options.manifest.read_text())
         self.proof: Proof = json.loads(options.proof.read_text())
-        self.catalogue = read_yaml(options.networks)
+        self.catalogue = written.of_run(options.networks)
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
         # What the shard tells besides the cell: it is looked at while the framework is imported, which costs no time.

@@ -17,6 +17,7 @@ import yaml
 from steptime import machine, project
 from steptime.compare.sides import CompareError
 from steptime.environments import installer, interpreter, pins
+from steptime.networks import written
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
 from steptime.plan.schemas import meant, require
@@ -53,6 +54,8 @@ class Folder:
             shutil.rmtree(own, ignore_errors=True)
             shutil.copytree(project.ROOT / part, own, symlinks=True, ignore=caches)
         shutil.copy2(project.ROOT / "Snakefile", self.root)
+        if written.FOLDER.is_dir():
+            shutil.copytree(written.FOLDER, self.root / written.FOLDER, dirs_exist_ok=True)
 
     def add(self, base: str, candidate: str) -> str:
         """Adds the environment of a candidate (a version, a wheel or a file of pins; what the project has is taken as

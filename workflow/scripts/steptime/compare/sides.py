@@ -16,10 +16,11 @@ from steptime.cells import pack, shard, trusted
 from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
 from steptime.merge.summary import summarise
+from steptime.networks import written
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, PLAIN
 from steptime.plan.schemas import meant
-from steptime.reading import InputError, read_yaml
+from steptime.reading import InputError
 from steptime.statistics.words import Statistics, estimate, key
 
 # What is noted of each process, to tell what else differs than what is compared.
@@ -200,7 +201,7 @@ def pairs_of(one: Side, other: Side) -> list[tuple[Any, Any]]:
         raise CompareError(
             f"{one.name} and {other.name} have no result in common: {_what(one)}; {_what(other)}."
         )
-    order = {name: at for at, name in enumerate(read_yaml(project.path("config/networks.yaml")))}
+    order = {name: at for at, name in enumerate(written.of_run())}
     cells = one.results.cells
     names = cells["variant"].where(cells["variant"] != "", cells["network"])
 

@@ -15,6 +15,7 @@ from steptime import project
 from steptime.artefacts.findings import WEIGHTS
 from steptime.artefacts.tuning import winners
 from steptime.merge.measured import Measured, read_measured
+from steptime.networks import written
 from steptime.page import answer, cells, embed, explorer, samples
 from steptime.page.explorer import Column
 from steptime.plan.artefacts import PAPERS
@@ -52,7 +53,7 @@ def main() -> None:
     papers = {path.parent.name: read_yaml(path) for path in files}
     measured = [read_measured(path) for path in options.merged]
     frameworks = Frameworks(project.path("resources/papers/frameworks.yaml"))
-    catalogue = read_yaml(project.path("config/networks.yaml"))
+    catalogue = written.of_run()
     page = build(options.job, measured, papers, frameworks, catalogue, options.output)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(page, encoding="utf-8")

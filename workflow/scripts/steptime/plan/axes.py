@@ -81,8 +81,8 @@ def datasets_of(configuration: Configuration, task: Task, network: str) -> list[
         fits = besides >= 0 if spec["loss"] in GIVES_BACK else besides == 0
     if not fits or classes != len(entry["classes"]):
         raise ConfigurationError(
-            f"config/networks.yaml, {network}: it takes images of {shape} in {classes} classes, and the data set "
-            f"'{name}' has images of {entry['shape']} in {len(entry['classes'])}."
+            f"{configuration.file_of(network)}, {network}: it takes images of {shape} in {classes} classes, and "
+            f"the data set '{name}' has images of {entry['shape']} in {len(entry['classes'])}."
         )
     return [name]
 
@@ -96,7 +96,7 @@ def whole_dataset(configuration: Configuration, network: str) -> str:
             f"The network '{network}' cannot be trained on images: 'training' of the grid can have "
             f"{', '.join(trained)}."
         )
-    where = f"config/datasets.yaml, which config/networks.yaml names in {network}"
+    where = f"config/datasets.yaml, which {configuration.file_of(network)} names in {network}"
     require("data set", [entry["dataset"]], configuration.datasets, where)
     return entry["dataset"]
 

@@ -63,7 +63,7 @@ def _check_names(configuration: Configuration) -> None:
     require("network", _asked_networks(configuration), networks, where)
     for name, entry in networks.items():
         base = [entry["variant_of"]] if "variant_of" in entry else []
-        require("network", base, networks, where, f"{where}, {name}: ")
+        require("network", base, networks, where, f"{configuration.file_of(name)}, {name}: ")
     for artefact, selection in configuration.artefacts.items():
         if selection["networks"] != "all":
             place = f"{configuration.catalogue[artefact].file}, {artefact}: "
@@ -101,12 +101,12 @@ def _check_sizes(configuration: Configuration) -> None:
             spec, _ = (configuration.specify(network, narrow) for narrow in (False, True))
             count = specifications.count_parameters(spec)
         except ValueError as error:
-            raise ConfigurationError(f"config/networks.yaml: {error}.") from error
+            raise ConfigurationError(f"{configuration.file_of(network)}: {error}.") from error
         promised = specifications.resolve(network, configuration.networks)["parameters"]
         if count != promised:
             raise ConfigurationError(
-                f"config/networks.yaml, {network}: the layers have {count:,} trainable parameters and 'parameters' "
-                f"says {promised:,}; mend whichever is wrong."
+                f"{configuration.file_of(network)}, {network}: the layers have {count:,} trainable parameters "
+                f"and 'parameters' says {promised:,}; mend whichever is wrong."
             )
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from steptime import networks
+from steptime.networks import written
 from steptime.plan import artefacts
 from steptime.plan.artefacts import Artefact
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 
-CATALOGUES = ("frameworks", "networks", "datasets")
+CATALOGUES = ("frameworks", "datasets")
 # The grid that is measured where nobody names one, and the grid of tables and figures by name that it has not.
 DEFAULT, WIDER = "default", "desktop"
 
@@ -34,6 +35,8 @@ class Configuration:
     popularity: str = ""
     # Which environments of the grid a platform that counts only where it is present does without, as sentences.
     left_out: list[str] = field(default_factory=list)
+    # In which file the entry of a network stands, as seen from the project's folder.
+    written_in: dict[str, str] = field(default_factory=dict)
 
     def dataset_of(self, whole: str) -> str | None:
         """The first data set that can be had of `whole` and its subsets, from files or a package; None without any."""
@@ -56,6 +59,15 @@ class Configuration:
     @property
     def known_environments(self) -> list[str]:
         return [name for each in self.frameworks.values() for name in each["environments"]]
+
+    @property
+    def network_files(self) -> list[str]:
+        """The user's own files of networks, as seen from the project's folder."""
+        return [file for file in dict.fromkeys(self.written_in.values()) if file != written.PROJECT]
+
+    def file_of(self, network: str) -> str:
+        """The file in which the entry of a network stands."""
+        return self.written_in.get(network, written.PROJECT)
 
     def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:
         return networks.specify(network, self.networks, narrow)
@@ -89,7 +101,7 @@ def load(
     """
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
-    content = _catalogues(root)
+    content = _catalogues(root, config)
     content["platforms"] = platforms(root, config)
     content["catalogue"] = _catalogue(root)
     content["artefacts"] = artefacts.selections(content["catalogue"], content["networks"])
@@ -238,20 +250,25 @@ def _all(wanted: str, loaded: Configuration) -> list[str]:
 
 
 def without_grid(root: Path) -> Configuration:
-    """The frameworks, networks and data sets below `root`, for who has no grid. Raises ConfigurationError."""
+    """The frameworks, networks and data sets of a folder, for who has no grid. Raises ConfigurationError."""
     nothing: dict[str, Any] = {name: {} for name in ("platforms", "catalogue", "artefacts", "data")}
-    return Configuration(grid={}, grid_name="", **_catalogues(root), **nothing)
+    return Configuration(grid={}, grid_name="", **_catalogues(root, {}), **nothing)
 
 
-def _catalogues(root: Path) -> dict[str, Any]:
+def _catalogues(root: Path, config: dict[str, Any]) -> dict[str, Any]:
     folder = root / "config"
-    content = {
+    content: dict[str, Any] = {
         name: read(folder / f"{name}.yaml", folder / "schemas" / f"{name}.yaml")
         for name in CATALOGUES
     }
     for framework in content["frameworks"].values():
         # Nobody but a grid that asks for `all` tells them apart.
         framework["environments"] += framework["history"]
+    content["networks"], content["written_in"] = {}, {}
+    for file in (written.PROJECT, *written.files_of_user(config)):
+        entries = read(root / file, folder / "schemas" / "networks.yaml")
+        content["networks"] |= entries
+        content["written_in"] |= dict.fromkeys(entries, file)
     _check_labels(content["networks"], "networks")
     _check_labels(content["datasets"], "data sets")
     return content

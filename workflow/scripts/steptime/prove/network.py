@@ -24,9 +24,9 @@ from steptime.cells import measure
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
+from steptime.networks import written
 from steptime.plan import digests
 from steptime.prove import compare, golden, turns
-from steptime.reading import read_yaml
 from steptime.say import doing, say
 from steptime.supervisor.supervise import Outcome, Watch, run_worker
 from steptime.tasks import TASKS, that_proves
@@ -48,7 +48,7 @@ def main() -> None:
     job, manifest = options.job, json.loads(options.manifest.read_text())
     doing(f"proving {job['network']} in {job['environment']} {job['mode']}")
     if manifest["status"] == "ok":
-        catalogue = read_yaml(options.networks)
+        catalogue = written.of_run(options.networks)
         try:
             spec = networks.specify(job["network"], catalogue, narrow=True)
             verdict, details = prove(job, spec, manifest["digest"], options.log)

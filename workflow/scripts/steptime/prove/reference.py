@@ -27,11 +27,10 @@ from shared.precisions import PRECISIONS, USUAL, marked
 from shared.specification import without_dropout
 from steptime import networks, npz, project
 from steptime.atomic import atomic_write
-from steptime.networks import optimisers
+from steptime.networks import optimisers, written
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
-from steptime.reading import read_yaml
 from steptime.say import doing
 
 STEPS = 3
@@ -117,7 +116,7 @@ def main() -> None:
         options.log.write_text(f"{shipped.name} comes with the project\n")
         return
     doing(f"computing the float64 reference of {job['network']}, batch {job['batch']}")
-    catalogue = read_yaml(options.networks)
+    catalogue = written.of_run(options.networks)
     spec = networks.specify(job["network"], catalogue)
     content = attempt(
         spec, job["batch"], options.seconds, options.megabytes, precision, options.threads
