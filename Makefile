@@ -12,7 +12,7 @@ WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs example paper report environments again adapter-check gpu-check reference references inspect pack merge compare watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -69,6 +69,13 @@ again: venv  ## measure once more the cells that were measured while something e
 			.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells && \
 			.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET); \
 		fi
+
+network:  ## import a PyTorch module as a network: make network FROM=train.py:Net INPUT=3x32x32
+	@$(BOOTSTRAP)
+	@workflow/scripts/launch imported.module $(call quoted,$(or $(FROM),$(error Name a module: make network FROM=train.py:Net INPUT=3x32x32))) \
+		--input $(call quoted,$(or $(INPUT),$(error Say what goes in: make network FROM=$(FROM) INPUT=3x32x32))) \
+		$(if $(WITH),--arguments $(call quoted,$(WITH))) $(if $(VOCABULARY),--vocabulary $(call quoted,$(VOCABULARY))) \
+		$(if $(LOSS),--loss $(call quoted,$(LOSS))) $(if $(PYTHON),--python $(call quoted,$(PYTHON)))
 
 adapter-check: venv  ## say what an adapter lacks and what it gets wrong: make adapter-check NAME=torch
 	@workflow/scripts/launch prove.adapter --adapter $(call quoted,$(or $(NAME),$(error Name an adapter: make adapter-check NAME=torch))) \

@@ -21,7 +21,7 @@ docs/reference/networks.md describes the language of layers.
 from collections import ChainMap
 from typing import Any
 
-from steptime.networks import optimisers
+from steptime.networks import narrowing, optimisers
 from steptime.networks.layers import DENSE, FORMS, LAYERS, ROW, LayerKind, Shape
 from steptime.networks.losses import LOSSES
 from steptime.networks.records import WISHES, as_number, check_keys, write_instead
@@ -68,14 +68,16 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
     whatever does not exist or does not fit.
     """
     entry = resolve(name, catalogue)
-    sizes = dict(entry["sizes"], **(entry["narrow"] if narrow else {}))
+    if narrow and "narrow" not in entry:
+        entry = narrowing.narrowed(entry, lambda small: specify(name, {name: small}))
+    sizes = dict(entry.get("sizes", {}), **(entry.get("narrow", {}) if narrow else {}))
     plain = {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)}
     training: dict[str, Any] = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
     loss, optimiser = entry.get("loss", LOSS), entry.get("optimiser", plain)
     try:
-        for key in entry["narrow"]:
-            if key not in entry["sizes"]:
-                instead = write_instead(key, entry["sizes"])
+        for key in entry.get("narrow", {}):
+            if key not in entry.get("sizes", {}):
+                instead = write_instead(key, entry.get("sizes", {}))
                 raise ValueError(f"the key '{key}' of 'narrow' is none of 'sizes'; {instead}")
         builder = _Builder(entry["input"], sizes)
         builder.add_all(entry["layers"])
@@ -111,7 +113,7 @@ def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
         return entry
     base = resolve(entry["variant_of"], catalogue)
     merged = dict(base, **entry)
-    merged["sizes"] = dict(base["sizes"], **entry.get("sizes", {}))
+    merged["sizes"] = dict(base.get("sizes", {}), **entry.get("sizes", {}))
     return merged
 
 

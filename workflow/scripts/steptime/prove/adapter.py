@@ -45,7 +45,7 @@ def main() -> None:
         entry = loaded.entry_of(environment)
     except declarations.Unsupported as error:
         sys.exit(f"{error}.")
-    _make(environment, loaded)
+    make_environment(environment, loaded)
     job = network.job_of(environment, entry) | {"adapter": options.adapter}
     job |= {"mode": options.mode} if options.mode else {}
     print(f"{options.adapter} in {environment}, {job['mode']}:")
@@ -140,7 +140,7 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
     )
 
 
-def _make(environment: str, loaded: configuration.Configuration) -> None:
+def make_environment(environment: str, loaded: configuration.Configuration) -> None:
     """Makes an environment that does not stand as its pins say; ends the program with the reason where it cannot."""
     made, asked = every.manifest(environment), Expected(loaded).environment_digest(environment)
     stands = (project.environment(environment) / "bin/python").exists()

@@ -1,0 +1,271 @@
+"""A user's module becomes a network that is the same function, or sentences; wrong mappings are refused."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+from steptime import networks
+from steptime.imported import entry as entries
+from steptime.imported import module, proof, views
+from steptime.prove import golden
+from steptime.reading import InputError
+
+
+def call(name, op, shape, *args, path="", **kwargs):
+    return {
+        "name": name,
+        "op": op,
+        "shape": shape,
+        "path": path,
+        "args": list(args),
+        "kwargs": kwargs,
+    }
+
+
+def of(name):
+    return {"node": name}
+
+
+def graph(nodes, parameters, shape):
+    own = [
+        {"name": name, "op": "parameter", "parameter": name, "shape": extents, "path": ""}
+        for name, extents in parameters.items()
+    ]
+    taken = {"name": "x", "op": "input", "shape": [8, *shape], "path": ""}
+    last = call("output", "output", None, [of(nodes[-1]["name"])])
+    return {"nodes": [*own, taken, *nodes, last], "parameters": parameters}
+
+
+def recurrent():
+    """A graph of an LSTM whose last step goes through a linear."""
+    parameters = {"ih": [16, 3], "hh": [16, 4], "bih": [16], "bhh": [16], "w": [5, 4], "b": [5]}
+    zero = {"name": "zero", "op": "constant", "zero": True, "shape": [1, 8, 4], "path": ""}
+    weights = [of(name) for name in ("ih", "hh", "bih", "bhh")]
+    nodes = [
+        zero,
+        call(
+            "l",
+            "lstm",
+            None,
+            of("x"),
+            [of("zero")] * 2,
+            weights,
+            True,
+            1,
+            0.0,
+            True,
+            False,
+            True,
+            path="lstm",
+        ),
+        call("y", "getitem", [8, 6, 4], of("l"), 0),
+        call("s", "select", [8, 4], of("y"), 1, -1),
+        call("h", "linear", [8, 5], of("s"), of("w"), of("b"), path="head"),
+    ]
+    return graph(nodes, parameters, [6, 3])
+
+
+def convolutional(epsilon=1e-5, up=False, extent=8):
+    parameters = {"w": [4, 3, 3, 3], "g": [4], "be": [4], "h": [5, 4 * (extent // 2) ** 2]}
+    maps = [8, 4, extent, extent]
+    small = [8, 4, extent // 2, extent // 2]
+    none = [None, None]
+    nodes = [
+        call("c", "conv2d", maps, of("x"), of("w"), None, [1, 1], [1, 1], path="conv"),
+        call(
+            "n",
+            "batch_norm",
+            maps,
+            of("c"),
+            of("g"),
+            of("be"),
+            *none,
+            True,
+            0.1,
+            epsilon,
+            True,
+            path="norm",
+        ),
+        call("r", "relu_", maps, of("n"), path="act"),
+        call("p", "max_pool2d", small, of("r"), [2, 2], [2, 2], [0, 0], [1, 1], up, path="pool"),
+        call("f", "flatten", [8, math.prod(small[1:])], of("p"), 1),
+        call("o", "linear", [8, 5], of("f"), of("h"), path="head"),
+    ]
+    return graph(nodes, parameters, [3, extent, extent])
+
+
+def mapped(of_module, shape):
+    job = {"shape": shape, "vocabulary": 0, "loss": "softmax_cross_entropy"}
+    return module.imported(of_module, job, "net")
+
+
+def stepped(layers, spec):
+    """What a module that is this network would have written down, by its own names."""
+    random = np.random.RandomState(3)
+    theirs = {}
+    for layer in layers:
+        for role, sources in layer.sources.items():
+            shape = next(
+                e["shape"] for e in spec["parameters"] if e["name"] == f"{layer.name}/{role}"
+            )
+            for name, how in sources:
+                values = random.normal(size=shape) / 3
+                theirs[name] = values.T if how == "transposed" else values
+    arrays = {f"parameter/{name}": values for name, values in theirs.items()}
+    weights = {
+        f"{layer.name}/{role}": proof._joined(sources, arrays, "parameter")
+        for layer in layers
+        for role, sources in layer.sources.items()
+    }
+    arrays["inputs"] = random.normal(size=[8, *spec["input"]["shape"]])
+    arrays["labels"] = random.randint(0, 5, 8)
+    logits, tape = golden.forward(spec, weights, arrays["inputs"])
+    arrays["outputs"] = logits.copy()
+    arrays["loss"], flowing = golden.loss_of(spec)(logits, arrays["labels"])
+    gradients = golden.backward(spec, tape, flowing)
+    for layer in layers:
+        for role, sources in layer.sources.items():
+            for name, how in sources:
+                own = gradients[f"{layer.name}/{role}"]
+                arrays[f"gradient/{name}"] = own.T if how == "transposed" else own
+                arrays[f"moved/gradient/{name}"] = 0.0 * arrays[f"gradient/{name}"]
+    return arrays | {"moved/outputs": 0.0 * logits}
+
+
+@pytest.fixture(scope="module")
+def lstm():
+    layers, content = mapped(recurrent(), [6, 3])
+    spec = networks.specify("net", {"net": content})
+    return layers, spec, stepped(layers, spec)
+
+
+def test_a_module_is_mapped_with_its_paths_and_nothing_left_over():
+    layers, content = mapped(convolutional(), [3, 8, 8])
+    assert [layer.kind for layer in layers] == [
+        "conv", "batch_norm", "relu", "max_pool", "flatten", "dense",
+    ]  # fmt: skip
+    assert content["parameters"] == 108 + 8 + 4 * 16 * 5
+    told = entries.text("net", content, layers)
+    assert "- conv: {channels: 4, kernel: 3, padding: 1, bias: false}" in told and "# conv" in told
+
+
+def test_a_right_mapping_is_the_same_function(lstm):
+    layers, spec, arrays = lstm
+    verdict = proof.compare(spec, layers, arrays)
+    assert not verdict.reason and verdict.gradients < 1e-12
+
+
+def wrong_recurrent(sources):
+    sources["recurrent"] = [(sources["recurrent"][0][0], "same")]
+
+
+def wrong_bias(sources):
+    sources["bias"] = [sources["bias"][0], (sources["bias"][0][0], "second")]
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(wrong_recurrent, "shape"), (wrong_bias, "differ by")])
+def test_a_wrong_place_of_a_recurrent_parameter_is_refused(lstm, wrong, said):
+    layers, spec, arrays = copy.deepcopy(lstm)
+    wrong(layers[0].sources)
+    assert said in proof.compare(spec, layers, arrays).reason
+
+
+def test_gates_in_another_order_are_refused(lstm):
+    layers, spec, arrays = lstm
+    # As Keras's older releases and CNTK have them, in both matrices and the biases.
+    turned = dict(arrays)
+    for name in ("ih", "hh", "bih", "bhh"):
+        i, f, g, o = np.split(arrays[f"parameter/{name}"], 4)
+        turned[f"parameter/{name}"] = np.concatenate([i, g, f, o])
+    assert "its outputs differ by" in proof.compare(spec, layers, turned).reason
+
+
+def test_a_recurrent_square_matrix_that_is_not_transposed_is_refused():
+    """Of one gate, the matrix is square: no shape tells."""
+    layers, content = mapped(recurrent(), [6, 3])
+    content["layers"][0], layers[0].kind = {"rnn": {"units": 4}}, "rnn"
+    layers[0].name = "rnn1"
+    spec = networks.specify("net", {"net": content})
+    arrays = stepped(layers, spec)
+    assert not proof.compare(spec, layers, arrays).reason
+    layers[0].sources["recurrent"] = [("hh", "same")]
+    assert "its outputs differ by" in proof.compare(spec, layers, arrays).reason
+
+
+def test_a_gradient_alone_can_refuse(lstm):
+    layers, spec, arrays = lstm
+    wrong = arrays | {"gradient/w": arrays["gradient/w"] * (1 + 1e-8)}
+    assert "the gradient of w differ" in proof.compare(spec, layers, wrong).reason
+
+
+def test_what_moves_by_itself_proves_nothing(lstm):
+    layers, spec, arrays = lstm
+    moved = arrays | {"moved/outputs": arrays["outputs"] * 1e-7}
+    assert "nothing can be proven" in proof.compare(spec, layers, moved).reason
+
+
+def test_a_parameter_has_exactly_one_place():
+    layers, _ = mapped(convolutional(), [3, 8, 8])
+    assert "left has no part" in proof.placed(layers, convolutional()["parameters"] | {"left": [2]})
+    layers[-1].sources["bias"] = [("be", "same")]
+    assert "be is shared by" in proof.placed(layers, convolutional()["parameters"])
+
+
+def test_all_refusals_are_said_at_once():
+    nodes = convolutional()
+    nodes["nodes"].insert(-1, call("a", "mish", [8, 5], of("o"), path="end"))
+    nodes["nodes"].insert(-1, call("b", "mish", [8, 5], of("a"), path="end2"))
+    nodes["nodes"].insert(-1, call("d", "log_softmax", [8, 5], of("b"), 1))
+    nodes["nodes"][-1]["args"] = [[of("d")]]
+    with pytest.raises(InputError) as error:
+        mapped(nodes, [3, 8, 8])
+    first, second, last = str(error.value).split("\n")
+    assert first == "net uses mish 2 times (first: end): no layer kind does that. Nearest: silu."
+    assert "log_softmax once: no layer kind does that. Nearest: leave it out" in second
+    assert last == "net is not imported: 3 operators without a layer."
+
+
+def test_views_say_what_they_show_and_refuse_what_they_cannot():
+    value = views.fresh("dense1", [8, 6, 12])
+    q = views.select(views.split(value, 2, 3), 2, 1)
+    assert q.shape == [8, 6, 4] and [*q.fixed.values()] == [1]
+    with pytest.raises(views.Misfit):
+        views.reshape(value, [8, 5, 14])
+
+
+@pytest.mark.parametrize(
+    ("given", "vocabulary", "shape"),
+    [
+        ("3x32x32", 0, [3, 32, 32]),
+        ("784", 0, [784]),
+        ("tokens:256", 50, [256]),
+        ("tokens:256", 0, None),
+        ("3*32", 0, None),
+    ],
+)
+def test_an_input_is_a_shape_or_a_sentence(given, vocabulary, shape):
+    if shape:
+        assert module.shape_of(given, vocabulary) == shape
+    else:
+        with pytest.raises(InputError, match="INPUT="):
+            module.shape_of(given, vocabulary)
+
+
+def test_small_sizes_are_found_where_an_entry_has_none():
+    layers = [
+        {"conv": {"channels": 96, "kernel": 4, "stride": 4}},
+        "patches",
+        "class_token",
+        {"positions": {"rows": 197}},
+        {"dense": {"units": 288}},
+        {"attention": {"heads": 3}},
+        "first_step",
+        {"dense": {"units": "classes"}},
+    ]
+    source = {"kind": "image", "shape": [3, 56, 56]}
+    content = {"input": source, "layers": layers, "sizes": {"classes": 1000}}
+    small = networks.specify("net", {"net": content}, narrow=True)
+    assert small["input"]["shape"][1] < 56 and networks.count_parameters(small) < 20000
+    assert small["nodes"][5]["heads"] == 3 and small["nodes"][5]["shape"][1] % 3 == 0

@@ -1,0 +1,309 @@
+"""Exports a user's module as a graph of operators, with one training step of it in float64.
+
+    python export.py '{"from": "train.py:Net", "with": "", "shape": [3, 32, 32], "vocabulary": 0, "loss": "", "to": ""}'
+
+Runs by itself in whatever Python has the user's packages: it imports nothing of the project. Writes `graph.json` into
+the folder `to`, which holds the `mistake` of a user instead where there is one, and `arrays.npz`.
+"""
+
+import ast
+import importlib.util
+import json
+import os
+import sys
+import warnings
+
+# Images of more numbers have fewer samples: float64 is slow.
+LARGE = 3 * 64 * 64
+# Values of constants are told up to so many.
+MOST_VALUES = 100000
+# Weights move by this part of their size, and by no less than the second number: no branch stays shut.
+MOVE, LEAST_MOVE = 0.05, 0.02
+NOISE = 1e-15
+
+
+class Mistake(Exception):
+    """A mistake of the user's, in one sentence."""
+
+
+def main():
+    job = json.loads(sys.argv[1])
+    try:
+        graph = export(job)
+    except Mistake as error:
+        graph = {"mistake": str(error)}
+    with open(os.path.join(job["to"], "graph.json"), "w") as file:
+        json.dump(graph, file)
+
+
+def export(job):
+    """The graph of the module as plain data; what a step of it gives lies beside it."""
+    try:
+        import torch
+    except ImportError:
+        raise Mistake(
+            "%s has no PyTorch: name a Python that has it, PYTHON=.../bin/python" % sys.executable
+        )
+    warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    module = load(job["from"], job["with"])
+    module.double().train()
+    batch = 8 if job["vocabulary"] or size_of(job["shape"]) <= LARGE else 2
+    shape = [batch] + job["shape"]
+    if job["vocabulary"]:
+        inputs = torch.randint(0, job["vocabulary"], shape)
+    else:
+        inputs = torch.randn(shape, dtype=torch.float64)
+    try:
+        module(inputs)
+    except Exception as error:
+        raise Mistake(
+            "%s does not take an input of %s: %s"
+            % (job["from"], "x".join(map(str, job["shape"])), said(error))
+        )
+    try:
+        exported = torch.export.export(module, (inputs,))
+    except Exception as error:
+        raise Mistake("torch.export cannot export %s: %s" % (job["from"], said(error)))
+    names = {id(value): name for name, value in module.named_parameters()}
+    graph = describe(exported, module, names)
+    redraw(module)
+    arrays = {"inputs": inputs.numpy()}
+    for name, value in module.named_parameters():
+        arrays["parameter/" + name] = value.detach().numpy().copy()
+    arrays.update(step(module, inputs, job["loss"]))
+    with torch.no_grad():
+        for value in module.parameters():
+            value.mul_(1.0 + NOISE * torch.randn(value.shape, dtype=value.dtype))
+    if not job["vocabulary"]:
+        inputs = inputs * (1.0 + NOISE * torch.randn(shape, dtype=torch.float64))
+    moved = step(module, inputs, job["loss"], arrays.get("labels"))
+    for name in moved:
+        if name not in ("labels",):
+            arrays["moved/" + name] = moved[name] - arrays[name]
+    import numpy
+
+    numpy.savez(os.path.join(job["to"], "arrays.npz"), **arrays)
+    return dict(graph, batch=batch, torch=torch.__version__)
+
+
+def load(where, given):
+    """The module that `FILE:NAME` means, made with the arguments that are given as text."""
+    import torch
+
+    path, _, name = where.rpartition(":")
+    if not path or not name:
+        raise Mistake("FROM=%s names no class: write FROM=file.py:Net" % where)
+    if not os.path.isfile(path):
+        raise Mistake("there is no file %s: write FROM=file.py:Net" % path)
+    folder, file = os.path.split(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    stem = os.path.splitext(file)[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    if spec is None:
+        raise Mistake("%s is no Python file: write FROM=file.py:Net" % path)
+    program = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = program
+    try:
+        spec.loader.exec_module(program)
+    except ModuleNotFoundError as error:
+        raise Mistake(
+            "%s imports '%s', which this Python lacks: name one that has it, PYTHON=.../bin/python"
+            % (path, error.name)
+        )
+    except (Exception, SystemExit) as error:
+        raise Mistake("%s cannot be imported: %s" % (path, said(error)))
+    owner = program
+    for part in name.split("."):
+        if not hasattr(owner, part):
+            known = sorted(
+                each
+                for each, value in vars(program).items()
+                if isinstance(value, type)
+                and issubclass(value, torch.nn.Module)
+                or isinstance(value, torch.nn.Module)
+            )
+            raise Mistake(
+                "%s has no '%s': write one of %s" % (path, name, ", ".join(known) or "its modules")
+            )
+        owner = getattr(owner, part)
+    if isinstance(owner, torch.nn.Module):
+        return owner
+    if not callable(owner):
+        raise Mistake(
+            "%s is no module: name a class, a function that returns a module, or a module" % where
+        )
+    try:
+        made = owner(**arguments(given))
+    except TypeError as error:
+        raise Mistake(
+            "%s cannot be made: %s; give arguments by WITH='name=value, ...'" % (where, said(error))
+        )
+    except Mistake:
+        raise
+    except Exception as error:
+        raise Mistake("%s cannot be made: %s" % (where, said(error)))
+    if not isinstance(made, torch.nn.Module):
+        raise Mistake("%s returns %s and no module" % (where, type(made).__name__))
+    return made
+
+
+def arguments(given):
+    """Keyword arguments as one writes them in a call."""
+    try:
+        call = ast.parse("f(%s)" % given, mode="eval").body
+        if call.args:
+            raise ValueError
+        return {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        raise Mistake("WITH='%s' is no list of arguments: write WITH='depth=18, wide=True'" % given)
+
+
+def said(error):
+    """The first line of an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "%s: %s" % (type(error).__name__, lines[0] if lines else "no reason given")
+
+
+def size_of(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def describe(exported, module, names):
+    """Operators of a graph in order, with their arguments; what depends on no input and no parameter has its values."""
+    import torch
+
+    signature = exported.graph_signature
+    nodes, values = [], {}
+    of_parameters, buffers = signature.inputs_to_parameters, signature.inputs_to_buffers
+    state = dict(module.named_parameters(remove_duplicate=False))
+    for node in exported.graph_module.graph.nodes:
+        entry = {"name": node.name, "shape": shape_of(node)}
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        entry["path"] = stack[-1][0] if stack else ""
+        if node.op == "placeholder":
+            if node.name in of_parameters:
+                entry.update(op="parameter", parameter=names[id(state[of_parameters[node.name]])])
+            elif node.name in buffers:
+                entry["op"] = "constant"
+                values[node.name] = module.get_buffer(buffers[node.name])
+            elif node.name in signature.inputs_to_lifted_tensor_constants:
+                entry["op"] = "constant"
+                name = signature.inputs_to_lifted_tensor_constants[node.name]
+                values[node.name] = exported.constants[name]
+            else:
+                entry["op"] = "input"
+        elif node.op == "output":
+            entry.update(op="output", args=plain(list(node.args[0])))
+        else:
+            target = node.target
+            entry["op"] = getattr(target, "__name__", str(target)).split(".")[0]
+            entry.update(args=plain(list(node.args)), kwargs=plain(dict(node.kwargs)))
+            if all(source.name in values for source in node.all_input_nodes):
+                try:
+                    values[node.name] = torch.fx.node.map_arg(
+                        (node.args, node.kwargs), lambda source: values[source.name]
+                    )
+                    given, named = values[node.name]
+                    values[node.name] = target(*given, **named)
+                    entry["op"] = "constant"
+                except Exception:
+                    del values[node.name]
+        if node.name in values and isinstance(values[node.name], torch.Tensor):
+            value = values[node.name]
+            entry["zero"] = bool((value == 0).all())
+            if value.numel() <= MOST_VALUES and not value.is_floating_point():
+                entry["values"] = value.tolist()
+        nodes.append(entry)
+    return {
+        "nodes": nodes,
+        "parameters": {name: list(value.shape) for name, value in module.named_parameters()},
+    }
+
+
+def shape_of(node):
+    """The shape of a node's tensor, or None of what is no tensor."""
+    value = node.meta.get("val")
+    return [int(extent) for extent in value.shape] if hasattr(value, "shape") else None
+
+
+def plain(value):
+    """An argument as JSON has it; {"node": name} is another node's output."""
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return {"node": value.name} if hasattr(value, "op") else str(value)
+
+
+def redraw(module):
+    """Moves each weight: zeros and layer scales of 1e-6 would hide whole branches."""
+    import torch
+
+    with torch.no_grad():
+        for value in module.parameters():
+            size = max(MOVE * float(value.pow(2).mean().sqrt()), LEAST_MOVE)
+            value.add_(size * torch.randn(value.shape, dtype=value.dtype))
+        for part in module.modules():
+            if isinstance(part, torch.nn.GRU) and part.bias:
+                # The bias inside of the reset gate has no place in ours: it is held at zero.
+                for layer in range(part.num_layers):
+                    getattr(part, "bias_hh_l%d" % layer)[2 * part.hidden_size :] = 0.0
+
+
+def step(module, inputs, loss, labels=None):
+    """Outputs, loss and gradients of a training step without dropout."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Kept(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            name = getattr(function, "__name__", "")
+            if name in ("dropout", "dropout_", "feature_dropout", "dropout1d", "dropout2d"):
+                return args[0] if args else kwargs["input"]
+            if name == "scaled_dot_product_attention" and "dropout_p" in kwargs:
+                kwargs["dropout_p"] = 0.0
+            return function(*args, **kwargs)
+
+    for part in module.modules():
+        if isinstance(part, torch.nn.RNNBase):
+            part.dropout = 0.0
+    module.zero_grad()
+    with Kept():
+        outputs = output_of(module(inputs))
+    if loss == "softmax_cross_entropy":
+        rows = outputs.reshape(-1, outputs.shape[-1])
+        if labels is None:
+            labels = torch.randint(0, rows.shape[1], (rows.shape[0],)).numpy()
+        value = torch.nn.functional.cross_entropy(rows, torch.from_numpy(labels))
+    else:
+        if labels is None:
+            labels = torch.rand(outputs.shape, dtype=outputs.dtype).numpy()
+        value = torch.nn.functional.mse_loss(outputs, torch.from_numpy(labels))
+    value.backward()
+    arrays = {"outputs": outputs.detach().numpy(), "loss": value.detach().numpy(), "labels": labels}
+    for name, weight in module.named_parameters():
+        if weight.grad is not None:
+            arrays["gradient/" + name] = weight.grad.numpy().copy()
+    return arrays
+
+
+def output_of(returned):
+    """The tensor of what a module returns: its first, or its `logits`."""
+    if hasattr(returned, "logits"):
+        return returned.logits
+    while isinstance(returned, (list, tuple, dict)):
+        returned = list(returned.values())[0] if isinstance(returned, dict) else returned[0]
+    return returned
+
+
+if __name__ == "__main__":
+    # This folder's modules have names that a user's may have too.
+    del sys.path[0]
+    main()
