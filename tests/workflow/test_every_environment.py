@@ -11,7 +11,7 @@ import os
 import pandas as pd
 import pytest
 from conftest import ROOT
-from today import CATALOGUE, JAX, TORCH, entry_of
+from today import CATALOGUE, DEEPLEARNING4J, JAX, TORCH, entry_of
 
 pytestmark = pytest.mark.alone
 
@@ -22,7 +22,7 @@ NAMES = [
     for entry in CATALOGUE.values()
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
-FEW = [TORCH, JAX, "tensorflow-1.2", "deeplearning4j-1.0"]
+FEW = [TORCH, JAX, "tensorflow-1.2", DEEPLEARNING4J]
 # The Java archives of Deeplearning4j, which no index of Python packages has.
 JARS, JARS_BESIDE = "STEPTIME_DEEPLEARNING4J", ROOT.parent / "shared/jars"
 # What a framework may be unable to do here: its row then says why.

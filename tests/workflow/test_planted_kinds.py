@@ -1,7 +1,7 @@
 """Each defect of the layer kinds of today is refused in a real framework: in PyTorch all of them.
 
 With STEPTIME_ZOO=all (`make test-zoo`), specifications are mutated in all frameworks that have the layers, losses and
-optimisers. PyTorch alone is patched: proofs judge the arrays that a framework gives, whichever it is.
+optimisers. Few frameworks are patched: proofs judge the arrays that a framework gives, whichever it is.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ import pytest
 from defects import planting
 from defects.planting import LOSS, changed
 from defects.transformers import normed_before, untied
-from today import ALL, CATALOGUE, TORCH, entry_of, only_zoo, prefix_of
+from today import ALL, CATALOGUE, DEEPLEARNING4J, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -54,10 +54,15 @@ PLANTED = {
 }
 # {adapter: what is planted there alone, as above; without words, it is no defect}
 OWN = {
+    "deeplearning4j": {
+        "gates in another order": ("lstm32", "in_our_order", LOSS),
+        "a mean over samples alone": ("lstm32", "by_samples", LOSS),
+        "another epsilon": ("resnet50", "with_its_epsilon", LOSS),
+    },
     "jax": {
         "grouped convolutions of GPUs": ("mobilenet", "as_on_a_gpu", ""),
         "transposed convolutions of GPUs": ("deconv", "as_on_a_gpu", ""),
-    }
+    },
 }
 
 
@@ -70,7 +75,7 @@ def having():
     """(environment, mode, entry) of each adapter that has one of these networks; PyTorch's first."""
     for framework in CATALOGUE.values():
         environments = [*framework["environments"], *framework.get("history", ())]
-        for environment in environments if ALL else {TORCH} & set(environments):
+        for environment in environments if ALL else {TORCH, DEEPLEARNING4J} & set(environments):
             entry = entry_of(environment)
             # Without a list of layers, an adapter has nothing to break.
             if (
