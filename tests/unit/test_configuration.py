@@ -74,6 +74,39 @@ def test_two_networks_of_one_label_are_refused_since_one_would_hide_the_other(la
         configuration._check_labels(entries | {"copied": {"label": label}}, "networks")
 
 
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [(2026, "grid=2026"), (123456, "grid=123_456"), (1e5, "grid=1e5"), (True, "grid=on")],
+)
+def test_a_grid_that_is_called_like_a_number_has_the_name_that_was_typed(value, word):
+    config = {"grid": value, "minutes": 5}
+    configuration.as_written(ROOT, config, ["--config", word, "minutes=5"])
+    assert config == {"grid": word.removeprefix("grid="), "minutes": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5),
+        ("1E-12", 1e-12),
+        ("2.5e3", 2500.0),
+        (".5e-2", 0.005),
+        ("-1e-3", -0.001),
+        ("1e3", 1000),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text, value):
+    read = schemas.parse(f"a: {text}")["a"]
+    assert read == value and type(read) is type(value)
+    assert schemas.parse("a: [1e, e5, 1-e5, v1e5, 1e5b]")["a"] == [
+        "1e",
+        "e5",
+        "1-e5",
+        "v1e5",
+        "1e5b",
+    ]
+
+
 def grid_file(folder, change):
     path = folder / "mine.yaml"
     content = change((ROOT / "config/grids/desktop.yaml").read_bytes())

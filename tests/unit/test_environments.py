@@ -300,6 +300,15 @@ def test_pip_is_followed_unless_uv_is_set_up():
     }
 
 
+def test_what_a_company_sets_for_pip_reaches_uv_and_what_is_set_for_both_stays():
+    settings = {"proxy": "http://p:1", "client-cert": "c.pem", "timeout": "60", "retries": "9"}
+    assert installer.translate(settings, {"https_proxy": "mine", "UV_HTTP_TIMEOUT": "5"}) == {
+        "HTTP_PROXY": "http://p:1",
+        "SSL_CLIENT_CERT": "c.pem",
+        "UV_HTTP_RETRIES": "9",
+    }
+
+
 def builder_of(checkout, *packages):
     """What would make an environment of these packages."""
     dependencies = ["python=3.11", "pip=25.3", {"pip": list(packages)}]

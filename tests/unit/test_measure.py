@@ -21,6 +21,24 @@ def test_a_cell_gets_one_cpu_of_each_core_before_it_gets_siblings():
     assert machine.order_by_core(siblings) == [0, 1, 2, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("allowed", "cores", "first"),
+    [
+        ([0, 64, 65], [(0, 64), (1, 65)], [0, 65]),
+        ([1, 5, 6, 7], [(0, 4), (1, 5), (2, 6), (3, 7)], [1, 6, 7]),
+        # Two sockets whose second threads come last, of which a job has the second alone.
+        ([4, 6, 12, 13, 14], [(at, at + 8) for at in range(8)], [4, 6, 13]),
+        # Four cores of two threads and four of one thread each.
+        ([1, 2, 3, 8, 9], [(0, 1), (2, 3), (4, 5), (6, 7), (8,), (9,)], [1, 2, 8, 9]),
+        # Four threads of a core.
+        ([2, 3, 5, 6, 7], [(0, 1, 2, 3), (4, 5, 6, 7)], [2, 5]),
+    ],
+)
+def test_of_the_cpus_of_a_job_each_core_comes_before_any_comes_twice(allowed, cores, first):
+    siblings = {cpu: core for core in cores for cpu in core if cpu in allowed}
+    assert machine.order_by_core(siblings)[: len(first)] == first
+
+
 def test_more_threads_than_cpus_get_all_cpus():
     assert sorted(machine.cpus_for(10_000)) == sorted(os.sched_getaffinity(0))
 

@@ -124,6 +124,17 @@ def test_other_packages_of_a_version_change_where_they_do_not_fit(tmp_path, monk
     differing = folder.differing("jax-0.6", name)
     assert differing[:2] == ["jax 0.6.2 and 0.6.1", "jaxlib 0.6.2 and 0.6.0"]
     assert differing[-1] == "parts none and 1.0"
+    # What the next one is like is an environment of the project, and not this candidate.
+    assert folder.like("jax-0.6", "0.6.1") == "jax-0.6"
+
+
+def test_what_a_release_may_need_was_there_in_its_days():
+    def was_there(option, day):
+        return ["torch==2.2.2"] if day >= "2024-03-27" else []
+
+    assert candidate._day_of(was_there) == ["--exclude-newer", "2024-04-03"]
+    # Some indexes know no days, and a folder of wheels has what it has on all.
+    assert candidate._day_of(lambda *_: []) == candidate._day_of(lambda *_: ["torch"]) == []
 
 
 def test_what_is_no_candidate_is_refused(tmp_path):

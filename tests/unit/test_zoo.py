@@ -157,3 +157,10 @@ def test_a_library_that_was_told_to_use_avx2_takes_no_wider_registers(read):
 def test_what_has_no_time_is_not_marked_for_its_build():
     cells = pd.DataFrame([{"environment": "a", "mode": "m", "status": "crashed", "marks": []}])
     assert merged._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]
+
+
+def test_a_network_of_a_family_of_its_own_is_drawn():
+    data = pd.DataFrame({"network_label": ["A", "B"], "network": ["a", "b"]})
+    known = {"a": {"family": "GNN"}, "b": {"variant_of": "a"}}
+    styles = history._styles(data, known)
+    assert styles["A"]["color"] != styles["B"]["color"]

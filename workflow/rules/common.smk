@@ -73,6 +73,7 @@ try:
     if MAIN and not ONLY_TELLS:
         folders.check_space(holding.FOLDER)
         folders.remove_empty(Path("results"))
+    configuration.as_written(ROOT, config, sys.argv[1:])
     # The compute capability of this machine's GPUs decides for a platform that is here alone.
     CONFIGURATION = configuration.load(
         ROOT,

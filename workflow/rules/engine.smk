@@ -13,6 +13,10 @@ if not (ROOT / "workflow/scripts").is_dir():
     sys.exit(
         f"steptime is not on this disk ({ROOT}): clone it, and name its workflow/Snakefile here."
     )
+if {"{", "}"} & {*str(ROOT)}:
+    sys.exit(
+        f"Snakemake takes what is in braces for names of its own: move {ROOT} to a folder without them."
+    )
 # What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
 QUESTIONS = {"--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag"}
 # What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell, reasons of rules.

@@ -1,5 +1,6 @@
 """The same network through the versions of each framework: its time, start, memory and registers, over their dates."""
 
+from collections import Counter
 from typing import Any
 
 import pandas as pd
@@ -36,6 +37,8 @@ DRAWN = {
     "RNN": ("#009E73", "#8FD3B6"),
     "Transformer": ("#CC79A7", "#7F4A6B"),
 }
+# Of a network of another family, as people call theirs.
+OTHER = ("#000000", "#777777")
 MARKERS = ("o", "s", "^", "D")
 PANEL_INCHES = 2.1
 # What is drawn of each version, from left to right, with the number that its bytes are divided by.
@@ -171,12 +174,11 @@ def _filled(colour: str, share: float) -> tuple[float, ...]:
 def _styles(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Styles:
     """Colour and marker of each network, by its label."""
     names = dict(zip(data["network_label"], data["network"], strict=True))
-    count = dict.fromkeys(DRAWN, 0)
-    styles = {}
+    count, styles = Counter[str](), {}
     for at, (label, name) in enumerate(names.items()):
         entry = catalogue[name]
         family = entry.get("family") or catalogue[entry["variant_of"]]["family"]
-        colours = DRAWN[family]
+        colours = DRAWN.get(family, OTHER)
         colour = colours[count[family] % len(colours)]
         styles[label] = {"color": colour, "marker": MARKERS[at % len(MARKERS)]}
         count[family] += 1

@@ -1,6 +1,5 @@
 """A folder of its own for a candidate: the project's files with one more environment, in which the workflow runs."""
 
-import functools
 import hashlib
 import os
 import re
@@ -8,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import date
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ PARTS = ("workflow", "config", "envs", "resources", "profiles")
 WHEEL = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?-[^-]+-[^-]+-[^-]+\.whl")
 VERSION = re.compile(r"\d[\w.!+]*")
 FOUND = re.compile(r"Available versions: (.*)")
+# No wheel is older. What belongs to a release may follow it by so many days.
+EARLIEST, DAYS_AFTER = date(2013, 1, 1), 7
 
 
 def environment_of(name: str, networks: Iterable[str] = ()) -> str:
@@ -138,8 +141,10 @@ class Folder:
         """The base, and the other environments of its framework that a release may be made like; none of a GPU's."""
         framework = self._framework_of(base)
         plain = re.compile(rf"{re.escape(framework)}-[\d.]+")
-        known = self._frameworks()[framework]["environments"] if plain.fullmatch(base) else [base]
-        return [name for name in known if name == base or plain.fullmatch(name)]
+        # Never like another candidate, which may need what this one does not.
+        known = configuration.without_grid(project.ROOT).frameworks[framework]["environments"]
+        alike = known if plain.fullmatch(base) else []
+        return [name for name in alike if plain.fullmatch(name)] or [base]
 
     def _releases_for(self, environment: str) -> list[str]:
         """The releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
@@ -155,35 +160,62 @@ class Folder:
         return package, pins.parse(content, environment).python
 
     def _pin(self, content: Any, framework: str, package: str, version: str, base: str) -> None:
-        """Pins a package of a conda file's content to another version, in place, and changes of the others what does
-        not fit it, as uv says; where nothing fits they stay, and the environment will say why it cannot be made.
+        """Pins a package of a conda file's content to another version, in place, with what it needs, as uv says: of
+        what there was when that version was released. What the file names by hand stays, as NumPy beside torch. Where
+        nothing fits the pins stay, and the environment will say why it cannot be made.
         """
         listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
-        names = [requirement.partition("==")[0] for requirement in listed]
-        releases = [requirement.partition("==")[2] for requirement in listed]
-        places = [at for at, name in enumerate(names) if _plain(name) == package]
-        if not places:
+        before = {name: release for name, _, release in (each.partition("==") for each in listed)}
+        own = [name for name in before if _plain(name) == package]
+        if not own:
             raise CompareError(
                 f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
             )
-        for at, name in enumerate(names):
-            if _plain(name).startswith(framework) and releases[at] == releases[places[0]]:
-                # As jaxlib of jax: the same release, or the last one before it.
-                listed[at] = f"{name}=={version}"
-                names[at] += f"=={version}" if at in places else f"<={version}"
+        resolve = partial(self._resolved, package, pins.parse(content, base).python)
+        # As jaxlib of jax: the same release, or the last one before it.
+        same = [
+            name
+            for name, release in before.items()
+            if _plain(name).startswith(framework) and release == before[own[0]]
+        ]
+        needs = resolve([f"{name}=={before[name]}" for name in same], listed) or listed
+        needed = {_plain(each.partition("==")[0]) for each in needs}
+        wanted = [f"{name}=={version}" if name in own else f"{name}<={version}" for name in same]
+        by_hand = [name for name in before if _plain(name) not in needed]
+        # What is newer than all environments has what these have. What lies between them has what there was then.
+        is_newest = all(
+            order(version) > order(self._release_of(each)) for each in self._alike(base)
+        )
+        day = (
+            []
+            if is_newest
+            else _day_of(partial(resolve, [f"{own[0]}=={version}"], [], "--no-deps"))
+        )
+        fitting = day and resolve([*wanted, *by_hand], [], *day)
+        fitting = fitting or resolve([*wanted, *by_hand], listed)
+        kept = [f"{name}=={version if name in same else before[name]}" for name in before]
+        listed[:] = fitting or kept
+
+    def _release_of(self, environment: str) -> str:
+        """The release that an environment pins of the package that it is of."""
+        package, _ = self._package_of(environment)
+        return pins.parse(self._content(environment), environment).packages[package]
+
+    def _resolved(
+        self, package: str, python: str, wanted: list[str], preferred: list[str], *options: str
+    ) -> list[str]:
+        """The pins of these requirements and of all that they need, with those preferred where they fit; [] of none."""
         with tempfile.TemporaryDirectory() as folder:
-            wanted, known = Path(folder, "wanted.in"), Path(folder, "known.txt")
-            wanted.write_text("\n".join(names))
-            known.write_text("\n".join(listed))
-            python = pins.parse(content, base).python
-            command = [installer.find_uv(), "pip", "compile", str(wanted), "--output-file"]
-            command += [str(known), "--python", _python(python), "--python-version", python]
+            asked, pinned = Path(folder, "asked.in"), Path(folder, "pinned.txt")
+            asked.write_text("\n".join(wanted))
+            pinned.write_text("\n".join(preferred))
+            command = [installer.find_uv(), "pip", "compile", str(asked), "--output-file"]
+            command += [str(pinned), "--python", _python(python), "--python-version", python]
             command += ["--only-binary", package, "--no-strip-extras", "--no-python-downloads"]
-            command += ["--no-header", "--no-annotate", "--quiet"]
+            command += ["--no-header", "--no-annotate", "--quiet", *options]
             given = installer.environment_variables() | self.variables
             done = subprocess.run(command, env=given, stderr=subprocess.DEVNULL)
-            if done.returncode == 0:
-                listed[:] = known.read_text().splitlines()
+            return pinned.read_text().splitlines() if done.returncode == 0 else []
 
     def _frameworks(self) -> dict[str, Any]:
         """The frameworks of the folder, in which older releases are environments as all others are."""
@@ -270,12 +302,30 @@ def _python(version: str) -> str:
     return sys.executable
 
 
+def _day_of(was_there: Callable[..., list[str]]) -> list[str]:
+    """uv's option for what was there in the days after a release: an installer's index tells days by it alone.
+
+    [] where the index knows no days, or has none, as a folder of wheels.
+    """
+
+    def option(day: int) -> list[str]:
+        return ["--exclude-newer", date.fromordinal(day).isoformat()]
+
+    first, last = EARLIEST.toordinal(), date.today().toordinal() + 1
+    if was_there(*option(first)) or not was_there(*option(last)):
+        return []
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (first, middle) if was_there(*option(middle)) else (middle, last)
+    return option(last + DAYS_AFTER)
+
+
 def order(version: str) -> list[int]:
     """What versions are sorted by."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
-@functools.cache
+@cache
 def releases(package: str, python: str) -> list[str]:
     """The releases of a package that the index has wheels of for this Python. Raises CompareError."""
     asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]

@@ -13,19 +13,30 @@ from pathlib import Path
 
 from steptime import project
 
-# pip's option, uv's variable for the same (but for `no-index`), and what stands between two values there.
+# pip's option, uv's variables for the same (but for `no-index`), and what stands between two values there.
 SETTINGS = {
-    "find-links": ("UV_FIND_LINKS", ","),
-    "index-url": ("UV_DEFAULT_INDEX", " "),
-    "extra-index-url": ("UV_INDEX", " "),
-    "no-index": ("UV_NO_INDEX", " "),
-    "trusted-host": ("UV_INSECURE_HOST", " "),
-    "cert": ("SSL_CERT_FILE", " "),
+    "find-links": (("UV_FIND_LINKS",), ","),
+    "index-url": (("UV_DEFAULT_INDEX",), " "),
+    "extra-index-url": (("UV_INDEX",), " "),
+    "no-index": (("UV_NO_INDEX",), " "),
+    "trusted-host": (("UV_INSECURE_HOST",), " "),
+    "cert": (("SSL_CERT_FILE",), " "),
+    "client-cert": (("SSL_CLIENT_CERT",), " "),
+    "proxy": (("HTTP_PROXY", "HTTPS_PROXY"), " "),
+    "timeout": (("UV_HTTP_TIMEOUT",), " "),
+    "default-timeout": (("UV_HTTP_TIMEOUT",), " "),
+    "retries": (("UV_HTTP_RETRIES",), " "),
 }
 # uv has `--no-index` and no variable for it: an index that is not there has no packages.
 NOWHERE = "file:///nonexistent"
-# Older names of the same settings, that uv still reads.
-ALIASES = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+# Other names of the same settings, which uv reads too.
+ALIASES = {
+    "UV_DEFAULT_INDEX": ("UV_INDEX_URL",),
+    "UV_INDEX": ("UV_EXTRA_INDEX_URL",),
+    "UV_HTTP_TIMEOUT": ("UV_REQUEST_TIMEOUT", "HTTP_TIMEOUT"),
+    "HTTP_PROXY": ("http_proxy", "ALL_PROXY", "all_proxy"),
+    "HTTPS_PROXY": ("https_proxy", "ALL_PROXY", "all_proxy"),
+}
 
 
 def main() -> None:
@@ -75,10 +86,11 @@ def pip_settings() -> dict[str, str]:
 def translate(settings: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
     """uv's variables for pip's settings, without those that `variables` has already."""
     translated = {}
-    for option, (name, separator) in SETTINGS.items():
-        taken = name in variables or ALIASES.get(name) in variables
-        if settings.get(option) and not taken:
-            translated[name] = separator.join(settings[option].split())
+    for option, (names, separator) in SETTINGS.items():
+        for name in names:
+            taken = {name, *ALIASES.get(name, ())} & variables.keys()
+            if settings.get(option) and not taken:
+                translated[name] = separator.join(settings[option].split())
     if translated.get("UV_NO_INDEX", "").lower() in ("1", "true", "yes", "on"):
         translated |= {"UV_DEFAULT_INDEX": NOWHERE, "UV_INDEX": ""}
     elif "UV_INDEX" in translated and "UV_INDEX_STRATEGY" not in variables:

@@ -124,8 +124,13 @@ def cpus_of_ranks(threads: int, ranks: int) -> list[int]:
 
 
 def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
-    """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core."""
-    ranks = {index: sorted(group).index(index) for index, group in siblings.items()}
+    """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core, of which
+    some may be no key, since they are not to be used.
+    """
+    ranks = {
+        index: sum(other in siblings and other < index for other in group)
+        for index, group in siblings.items()
+    }
     return sorted(siblings, key=lambda index: (ranks[index], index))
 
 

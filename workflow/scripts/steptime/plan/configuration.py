@@ -11,6 +11,7 @@ from steptime.networks import written
 from steptime.plan import artefacts
 from steptime.plan.artefacts import Artefact
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
+from steptime.plan.schemas import load as load_schema
 
 CATALOGUES = ("frameworks", "datasets")
 # The grid that is measured where nobody names one, and the grid of tables and figures by name that it has not.
@@ -85,6 +86,20 @@ class Configuration:
         """The entry of the environment's framework, with what differs in this environment in its place."""
         entry = self.frameworks[self.framework_of(environment)]
         return entry | entry["differing"].get(environment, {})
+
+
+def as_written(root: Path, config: dict[str, Any], words: Iterable[str]) -> None:
+    """Puts back, in place, texts that Snakemake took for numbers: a grid may be called 2026, or 123_456. `words` are
+    those of the command line.
+    """
+    given = {
+        name: value for name, equals, value in (word.partition("=") for word in words) if equals
+    }
+    known = load_schema(root / "config/schemas/config.yaml")["properties"]
+    for name, value in config.items():
+        if known.get(name, {}).get("type") == "string" and value is not None:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            config[name] = given.get(name, str(value) if is_number else value)
 
 
 def load(

@@ -45,6 +45,9 @@ MOST_LETTERS, MOST_NAMES = 60, 30
 
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
 MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
+# A number with an exponent, and one that has no point.
+WRITTEN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+SHORT = re.compile(r"[-+]?[0-9]+[eE]")
 
 
 class ConfigurationError(InputError):
@@ -189,6 +192,9 @@ class _Loader(_FASTEST):
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         whole = node.tag.endswith(":int")
         value = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        if SHORT.match(node.value) and value.is_integer():
+            # Without a point, as people write a whole number with many zeros.
+            value = int(value)
         if MISREAD.match(node.value):
             raise ConfigurationError(
                 f"line {node.start_mark.line + 1}: '{node.value}' is {value} to YAML: write a number without a leading "
@@ -197,6 +203,8 @@ class _Loader(_FASTEST):
         return value
 
 
+# YAML 1.1 wants a point and the sign of an exponent; everybody else writes 1e-5.
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", WRITTEN, list("-+0123456789."))
 for tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{tag}", _Loader.construct_number)
 # Nobody means a day.
