@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from steptime import networks
+from steptime.artefacts import common
 from steptime.imported import entry as entries
 from steptime.imported import module, proof, views
 from steptime.prove import golden
@@ -251,6 +252,15 @@ def test_an_input_is_a_shape_or_a_sentence(given, vocabulary, shape):
     else:
         with pytest.raises(InputError, match="INPUT="):
             module.shape_of(given, vocabulary)
+
+
+def test_a_page_says_which_module_a_network_is():
+    catalogue = {
+        "net": {"label": "Net", "same_as": "train.py:Net (sha256 1)"},
+        "fcn5": {"label": "FCN-5"},
+    }
+    said = common.imported(catalogue, ["fcn5", "net", "net", "gone"])
+    assert said == ["Net is the same function as train.py:Net (sha256 1)."]
 
 
 def test_small_sizes_are_found_where_an_entry_has_none():

@@ -101,6 +101,16 @@ def stacked(
     return laid_out(shown, [*names, ""], headings)
 
 
+def imported(catalogue: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Says of each of these networks that was imported which module of the user's it is the same function as."""
+    entries = (catalogue.get(name, {}) for name in dict.fromkeys(names))
+    return [
+        f"{entry['label']} is the same function as {entry['same_as']}."
+        for entry in entries
+        if "same_as" in entry
+    ]
+
+
 def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> None:
     """Fills the page of a table: facts of what was measured; notes, those of the entry, and where the rows lie."""
     measured = measured or inputs.measured

@@ -66,6 +66,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Trained parameters are counted exactly in the narrow version here, and again in the full-size version before "
         "each result is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
         "Every row that was timed under a proof has its proof_id. Whole proofs: results/proofs/.",
+        *common.imported(inputs.networks, data["network"]),
     ]
     return data, columns(data, SHOWN, INDEX)
 

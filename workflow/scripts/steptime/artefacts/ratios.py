@@ -51,6 +51,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Its error comes from all pairs of the run at as many threads.",
         ERROR_RATE,
         processes(inputs.measured.cells),
+        *common.imported(inputs.networks, rows["network"]),
     )
     shown = data.assign(is_fastest=data["verdict"] == FASTEST)
     return data, columns(shown, SHOWN, INDEX, common.PLACES)
