@@ -228,6 +228,25 @@ def test_all_refusals_are_said_at_once():
     assert last == "net is not imported: 3 operators without a layer."
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"epsilon": 1e-3},
+            "uses batch_norm once (norm), with an epsilon of 0.001: no layer kind has that.",
+        ),
+        (
+            {"up": True, "extent": 9},
+            "uses max_pool2d once (pool), with ceil_mode=True: no layer kind has that.",
+        ),
+    ],
+)
+def test_a_value_that_no_layer_has_is_not_dropped(changed, said):
+    with pytest.raises(InputError) as error:
+        mapped(convolutional(**changed), [3, 8, 8])
+    assert said in str(error.value)
+
+
 def test_views_say_what_they_show_and_refuse_what_they_cannot():
     value = views.fresh("dense1", [8, 6, 12])
     q = views.select(views.split(value, 2, 3), 2, 1)
