@@ -15,9 +15,35 @@ WITH ?=
 .PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
-CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
+# Of the configuration, what a user says here: grid=today only=torch.
+setting = $(if $($(2)),$(call quoted,$(1)=$($(2))))
+NARROWED = $(call setting,only,ONLY) $(call setting,only_networks,NETWORKS) $(call setting,minutes,MINUTES) $(call setting,platforms,PLATFORMS)
+CHOSEN = $(if $(strip $(call setting,grid,GRID) $(NARROWED)),--config $(call setting,grid,GRID) $(NARROWED) --)
 OWN = $(if $(PLATFORMS),--platforms $(call quoted,$(PLATFORMS)))
 BOOTSTRAP = PYTHON=$(call quoted,$(PYTHON)) sh workflow/scripts/steptime/environments/bootstrap.sh
+
+# A variable that no goal takes would be silent: `make GIRD=today` would measure the default grid.
+ANYWHERE = CORES GRID TARGET ONLY NETWORKS MINUTES PLATFORMS PYTHON
+TAKES.adapter-check = NAME
+TAKES.bisect = FRAMEWORK FROM TO THREADS MARGIN
+TAKES.compare = A B MARGIN
+TAKES.example = FROM
+TAKES.inspect = SHARD
+TAKES.merge = FROM
+TAKES.network = FROM INPUT WITH VOCABULARY LOSS
+TAKES.pack = TO
+TAKES.paper = PAPER
+TAKES.venv = WITH
+TAKES.watch = BASE CANDIDATE THREADS MARGIN
+TAKERS = adapter-check bisect compare example inspect merge pack network paper venv watch
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+KNOWN = $(sort $(ANYWHERE) $(foreach goal,$(TAKERS),$(TAKES.$(goal))))
+nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
+meant = $(if $(nearest),did you mean $(nearest)?,known are $(KNOWN))
+takers = $(foreach goal,$(TAKERS),$(if $(filter $(1),$(TAKES.$(goal))),`make $(goal)`))
+$(foreach name,$(filter-out $(KNOWN),$(GIVEN)),$(error There is no variable $(name) ($(call meant,$(name)))))
+$(foreach name,$(filter-out $(ANYWHERE) $(foreach goal,$(MAKECMDGOALS),$(TAKES.$(goal))),$(GIVEN)),\
+	$(error $(name) is a variable of $(strip $(call takers,$(name))): name that goal, or leave $(name) out))
 
 # What a user's shell has for other programs: packages of another Python, a locale that cannot say "±".
 unexport PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONWARNINGS
@@ -54,7 +80,7 @@ example:  ## show a report in the documents, docs/example/: make example FROM=re
 		$(call quoted,$(or $(FROM),results/report/index.html)) >docs/example/index.html
 
 paper: venv  ## make the tables, figures and verdicts of a paper from its own grid: make paper PAPER=shi2016
-	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(PAPER),$(error Name a paper: make paper PAPER=shi2016))) -- \
+	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(PAPER),$(error Name a paper: make paper PAPER=shi2016))) $(NARROWED) -- \
 		$(call quoted,make_$(or $(PAPER),$(error Name a paper: make paper PAPER=shi2016)))
 
 report: venv  ## make the report, results/report/index.html, and what it shows
@@ -127,6 +153,7 @@ clean:  ## remove .venv, the frameworks' environments and caches; results and lo
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
+	@echo '  ONLY="torch jax" NETWORKS="fcn5 gpt-small" MINUTES=30 says which frameworks and networks of the grid, and for how long.'
 
 venv:  ## make .venv, and add the packages of groups: make venv WITH="cluster docs tests"
 	@$(BOOTSTRAP) $(WITH)

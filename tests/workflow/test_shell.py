@@ -86,8 +86,8 @@ def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
     source = 'of o\'Brien "$(x)" & co.tar.gz'
     done = make(made, "merge", "FROM=" + source.replace("$", "$$"))
     assert done.returncode != 0 and source in done.stdout, done.stdout
-    for goal in ("pack", "merge"):
-        done = make(made, goal, "FROM=none", "PLATFORMS=my own.yaml")
+    for words in (["pack"], ["merge", "FROM=none"]):
+        done = make(made, *words, "PLATFORMS=my own.yaml")
         assert "my own.yaml" in done.stdout and "unrecognized" not in done.stdout, done.stdout
     done = make(made, "inspect", "SHARD=results/my own.parquet")
     assert "results/my own.parquet" in done.stdout, done.stdout
@@ -121,3 +121,13 @@ def test_pip_set_up_for_another_folder_does_not_lead_the_packages_there(made, tm
     assert "PIP_USER=0" in lines
     assert not [line for line in lines if line.startswith(("PIP_TARGET", "PIP_PREFIX"))]
     assert not lines & {"PYTHONPATH=q", "PIP_USER=1"}
+
+
+def test_a_variable_that_make_does_not_know_starts_nothing(made):
+    """Of `make GIRD=today`, the default grid would be measured."""
+    for variable, said in (("GIRD=today", "did you mean GRID?"), ("PAPER=x", "`make paper`")):
+        done = make(made, "-n", variable)
+        assert done.returncode == 2 and said in done.stdout and "snakemake" not in done.stdout
+    asked = make(made, "-n", "ONLY=torch jax", "NETWORKS=fcn5", "MINUTES=30")
+    wanted = "--config 'only=torch jax' 'only_networks=fcn5' 'minutes=30'"
+    assert wanted in " ".join(asked.stdout.split()), asked.stdout

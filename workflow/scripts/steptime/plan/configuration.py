@@ -8,7 +8,7 @@ from typing import Any
 
 from steptime import networks
 from steptime.networks import written
-from steptime.plan import artefacts
+from steptime.plan import artefacts, narrowing
 from steptime.plan.artefacts import Artefact
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 from steptime.plan.schemas import load as load_schema
@@ -139,6 +139,7 @@ def load(
     named = {"grid_name": path.stem, "data": config["data"], "popularity": _popularity(config)}
     loaded = Configuration(grid=chosen_grid, **named, **content)
     _settle_platforms(loaded, is_present, capability_of)
+    narrowing.narrow(loaded, config)
     for name, framework in loaded.frameworks.items():
         where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
         require("environment", framework["differing"], framework["environments"], where)
