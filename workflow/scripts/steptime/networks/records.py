@@ -43,6 +43,9 @@ WISHES = {
     "softmax": "leave it out: the loss softmax_cross_entropy has it",
     "bidirectional": "write two layers, lstm and such, one behind the other: none reads backwards",
     "return_sequences": "write last_step behind the layer where one step is wanted",
+    "betas": "write beta1 and beta2, each with its number",
+    "reshape": "write flatten, unstack or patches where it is one of them, or leave it out",
+    "conv1d": "write an input of kind image, [features, 1, steps], and conv, or leave it out",
     "label_smoothing": "leave it out: the loss is that of the plain labels",
 }
 for missing in ("elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):

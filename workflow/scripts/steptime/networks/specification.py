@@ -57,6 +57,12 @@ RATHER = {
     ("", "words"): "write an embedding before it",
 }
 
+# What people write of a layer that it has not, and what holds in its place.
+FIXED = {
+    ("batch_norm", "epsilon"): "leave it out: it is 1e-5",
+    ("batch_norm", "momentum"): "leave it out: a training step takes the mean of its mini-batch",
+}
+
 # Every name by which code belongs to some networks and not to others.
 RECORDS = frozenset([*LAYERS, *LOSSES, *optimisers.OPTIMISERS])
 
@@ -156,6 +162,8 @@ class _Builder:
         if not isinstance(value, str):
             return value
         if value not in self.sizes:
+            if value.lower() in ("true", "false"):
+                raise ValueError(f"'{value}' is a text to YAML; write {value.lower()}")
             if number := as_number(value):
                 raise ValueError(f"'{value}' is a text to YAML; write {number}")
             rather = WISHES.get(value) or f"write {' or '.join([*sorted(self.sizes), 'a number'])}"
@@ -279,6 +287,9 @@ class _Builder:
         kind = LAYERS[op]
         self.counts[op] = self.counts.get(op, 0) + 1
         name = f"{op}{self.counts[op]}"
+        for key in options:
+            if (op, key) in FIXED:
+                raise ValueError(f"layer '{name}' has no '{key}'; {FIXED[op, key]}")
         check_keys(
             f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
