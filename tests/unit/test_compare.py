@@ -87,7 +87,7 @@ def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch,
     assert code == 1 and answer.startswith(
         "two.tar.gz is slower than one on local-cpu: it takes 2."
     )
-    assert heading == "Not the same on both sides:"
+    assert heading == "Before you rely on it:"
     assert "A CPU with 2 logical cores" in machines and "Another CPU" in machines
     assert "not measured in turn" in when
 
@@ -125,6 +125,19 @@ def test_steps_that_take_twice_as_long_are_in_the_verdict_though_in_no_median(mo
         shard.write(path, row, rows, known)
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9", "--margin", 0.2)
     assert code == 1 and "4 slower" in out and "takes 1.3" in out and "[mean apart]" in out
+
+
+def test_a_pair_with_fewer_than_30_steps_on_a_side_says_so(monkeypatch, capsys):
+    """Blocks count by their steps, and the steps of all runs of a result count together."""
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": 1.5})
+    for path in Path("results").rglob("*.parquet"):
+        row, samples, known = shard.read_parts(path)
+        is_short = "torch-9.9" in path.name and "fcn8" in path.name
+        rows = [each | {"steps": 1 if is_short else 2} for each in samples.to_pylist()]
+        shard.write(path, row, rows, known)
+    out = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")[1]
+    said = "  Fewer than 30 steps were timed on one side of fcn8: a step that is slow now and then"
+    assert said in out
 
 
 @pytest.mark.parametrize("prefix", ["torch-9.9.", ""], ids=["of an environment", "of all"])

@@ -2,21 +2,25 @@
 
 import argparse
 import math
+import statistics
 import sys
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from examples import write_wheel
+from test_timing import Network, measured
 from today import TENSORFLOW, TORCH
 
-from steptime.compare import bisect, candidate, interim, results
+from steptime.compare import bisect, candidate, interim, results, watch
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.environments import pins
 from steptime.plan.schemas import ConfigurationError
+from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER
 
@@ -41,6 +45,33 @@ def test_a_candidate_whose_every_third_step_takes_twice_as_long_is_not_equal():
     assert interim.decided({1: [same, same]}, 0.03, 6, 1) == {1: EQUAL}
     assert interim.decided({1: [same, longer]}, 0.03, 6, 1) == {1: SLOWER}
     assert interim.decided({1: [same, longer._replace(error=0.3)]}, 0.03, 6, 1) == {}
+
+
+@pytest.mark.parametrize("seconds", [0.004, 0.038, 0.15, 1.0])
+@pytest.mark.parametrize("every", [10, 30])
+def test_a_candidate_whose_every_tenth_step_takes_ten_times_as_long_is_slower(seconds, every):
+    """No median shows it: each process must take so many steps that some of them are among its samples."""
+    draw = Random(every)
+
+    def processes(slow):
+        medians, means = {}, {}
+        for repeat in range(1, 7):
+            own, phase = seconds * math.exp(draw.gauss(0, 0.005)), draw.randrange(every)
+
+            def step(at, own=own, phase=phase):
+                is_slow = slow and (at + phase) % every == 0
+                return own * math.exp(draw.gauss(0, 0.01)) * (10 if is_slow else 1)
+
+            taken = measured(Network(step), *watch.SAMPLING.values())[2]
+            samples = [each for _, each in taken]
+            medians[repeat], means[repeat] = statistics.median(samples), statistics.fmean(samples)
+        return medians, means
+
+    for _ in range(3):
+        pairs = zip(processes(slow=True), processes(slow=False), strict=True)
+        logs = [intervals.paired(*pair) for pair in pairs]
+        ratios = [interim.ratios_of({1: each}, {1: 1})[1] for each in logs]
+        assert interim.decided({1: ratios}, watch.MARGIN, 6, 1) == {1: SLOWER}
 
 
 @pytest.fixture(scope="module")

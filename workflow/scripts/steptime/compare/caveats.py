@@ -1,4 +1,4 @@
-"""What two sides of a comparison do not have in common besides what is compared, and what makes it meaningless."""
+"""What makes a comparison worth less, such as what differs besides what is compared, and what makes it meaningless."""
 
 import json
 from typing import Any
@@ -9,6 +9,8 @@ from steptime.compare.sides import CompareError, Side
 from steptime.merge.summary import region_text
 
 Pairs = list[tuple[Any, Any]]
+# A step that is slow now and then, such as every tenth or thirtieth, is among so many.
+LEAST_STEPS = 30
 
 
 def refuse(one: Side, other: Side, pairs: Pairs) -> None:
@@ -35,8 +37,8 @@ def refuse(one: Side, other: Side, pairs: Pairs) -> None:
                 )
 
 
-def differences(one: Side, other: Side, pairs: Pairs) -> list[str]:
-    """What differs, one sentence each, the most important first; [] where nothing does."""
+def sentences(one: Side, other: Side, pairs: Pairs) -> list[str]:
+    """Say what makes it worth less: what differs, the most important first, and few steps; [] where nothing does."""
     sides = _processes(one, other, pairs)
     texts = [_differ(sides, "kind", "Machines differ"), _other_machine(sides)]
     texts += [] if in_turn(one, other, pairs) else [_when(sides)]
@@ -46,7 +48,8 @@ def differences(one: Side, other: Side, pairs: Pairs) -> list[str]:
         texts.append(_changed(sides, "worker_digest", "The code that is timed (adapter or loop)"))
     texts.append(_changed(sides, "network_digest", "The entry of a network"))
     texts.append(_changed(sides, "sampling_digest", "How long a process samples"))
-    return [sentence for sentence in [*texts, _variables(sides)] if sentence]
+    texts += [_variables(sides), _few_steps(sides)]
+    return [sentence for sentence in texts if sentence]
 
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
@@ -98,3 +101,15 @@ def _variables(sides: list[pd.DataFrame]) -> str:
     )
     names = sorted({name for name, _ in one ^ other})
     return f"Variables of the workers differ: {', '.join(names)}." if names else ""
+
+
+def _few_steps(sides: list[pd.DataFrame]) -> str:
+    """Name the networks of the pairs of which a side has few timed steps; a side that failed has none to count."""
+    steps = [rows["steps"].groupby(level=0, sort=False).sum() for rows in sides]
+    names = sides[0]["variant"].where(sides[0]["variant"] != "", sides[0]["network"])
+    pairs = zip(names.groupby(level=0, sort=False).first(), *steps, strict=True)
+    few = dict.fromkeys(name for name, *counts in pairs if 0 < min(counts) < LEAST_STEPS)
+    if not few:
+        return ""
+    timed = f"Fewer than {LEAST_STEPS} steps were timed on one side of {', '.join(few)}"
+    return f"{timed}: a step that is slow now and then may not be among them."

@@ -86,7 +86,7 @@ def compare(options: argparse.Namespace) -> int:
         pairs = pairs_of(one, other)
         caveats.refuse(one, other, pairs)
         data = table(one, other, pairs, options.margin)
-        notes, in_turn = caveats.differences(one, other, pairs), caveats.in_turn(one, other, pairs)
+        notes, in_turn = caveats.sentences(one, other, pairs), caveats.in_turn(one, other, pairs)
     answer = words.answer(one.name, other.name, data, options.margin, in_turn)
     page = words.page(answer, one.name, other.name, notes, options.margin)
     return shown(prefix, one.name, other.name, data, notes, page)

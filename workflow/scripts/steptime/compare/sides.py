@@ -38,8 +38,9 @@ class Results:
     """What a results folder holds of timed steps.
 
     `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: NOTED, `cell` (its
-    label in `cells`), `kind` (of its machine, in words) and `variables` (of its environment, as JSON). `statistics` is
-    what the run says of most of them together (`merge.statistics`), or where it has not said it, what they say.
+    label in `cells`), `steps` (timed), `kind` (of its machine, in words) and `variables` (of its environment, as
+    JSON). `statistics` is what the run says of most of them together (`merge.statistics`), or where it has not said it,
+    what they say.
     """
 
     name: str
@@ -139,7 +140,8 @@ def read(folder: Path, name: str) -> Results:
         planned = planned or footer.get("looks", [])
         facts = {column: row[column] for column in NOTED}
         variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
-        processes.append(facts | {"kind": kind, "variables": variables})
+        steps = sum(filter(None, table["steps"].to_pylist()))
+        processes.append(facts | {"steps": steps, "kind": kind, "variables": variables})
         logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
     refuse_several(machines)
     rows = judged.by_gradients(rows)

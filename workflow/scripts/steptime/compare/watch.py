@@ -27,7 +27,7 @@ from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import NOT_DECIDED
 
-SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
+SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": caveats.LEAST_STEPS}
 MARGIN = 0.03
 PLATFORM = "local-cpu"
 # So many pins that differ are named.
@@ -174,7 +174,7 @@ class Watch:
         base, other = self._sides()
         data, cell_pairs = self.table(), pairs_of(base, other)
         answer = words.answer(base.name, other.name, data, self.options.margin)
-        notes = caveats.differences(base, other, cell_pairs)
+        notes = caveats.sentences(base, other, cell_pairs)
         if differing := self.folder.differing(self.base, self.candidate):
             more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
             notes.append(f"Pins differ: {', '.join(differing[:NAMED])}{more}.")

@@ -10,6 +10,8 @@ from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import marked, plural, significant, spread, status_reason
 from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, mean_of
 
+# The heading of what makes a comparison worth less.
+CAVEATS = "Before you rely on it:"
 # One side has a time, the other none.
 LOST, GAINED = "lost", "gained"
 # Axes that a line names where cells of a comparison differ in them.
@@ -68,7 +70,7 @@ def times(ratio: float, low: float, high: float) -> str:
 
 def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -> Page:
     """What is around the table."""
-    facts = ["Not the same on both sides:", *caveats] if caveats else []
+    facts = [CAVEATS, *caveats] if caveats else []
     notes = [
         f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its error comes "
         "from all results at as many threads. The ratio of means is shown where it is outside of the interval.",
@@ -126,7 +128,7 @@ def _ratio(row: dict) -> Entry:
 
 def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
     """The answer, what differs besides, and a line for each cell."""
-    caveats = ["", "Not the same on both sides:", *(f"  {each}" for each in notes)]
+    caveats = ["", CAVEATS, *(f"  {each}" for each in notes)]
     lines = [answer, *(caveats if notes else []), ""]
     width = 54 if _varying(VARYING, data) else 34
     for row in data.to_dict("records"):
