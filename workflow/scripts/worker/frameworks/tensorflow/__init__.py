@@ -204,6 +204,8 @@ def _adadelta(optimiser, variable, gradient, averages, rate):
 def _rmsprop(optimiser, variable, gradient, averages, rate):
     # The epsilon of TensorFlow's own operation stands inside of the root.
     rho = optimiser["rho"]
+    # An embedding's gradient holds the rows that were read; the averages of all rows decay.
+    gradient = tf.convert_to_tensor(gradient)
     after = rho * averages[0] + (1 - rho) * tf.square(gradient)
     averages[0].assign(after)
     variable.assign_sub(rate * gradient / (tf.sqrt(after) + optimiser["epsilon"]))
