@@ -88,7 +88,7 @@ def test_what_is_not_decided_is_measured_once_more_until_nothing_is_asked(
     chosen, first = choose(monkeypatch, 4)
     assert chosen == close
     said = capsys.readouterr().err
-    assert "after 3 trials, 2 of 6 comparisons are not decided: 4 results" in said
+    assert "after 3 trials, 2 of 9 pairs are not decided: 4 results" in said
     assert run.facts()["cells"] == 4 == len(run.facts()["work"])
     text = first.read_text()
     for each in chosen:
@@ -105,7 +105,7 @@ def test_what_is_not_decided_is_measured_once_more_until_nothing_is_asked(
     assert chosen == set() and run.facts()["deadline"] is None
 
 
-def test_the_widest_comparison_has_the_minutes_that_are_left(plan, monkeypatch, capsys):
+def test_the_pair_that_is_decided_soonest_has_the_minutes_that_are_left(plan, monkeypatch, capsys):
     left = (2 * LASTS["fcn5"] + repeats.TAIL + 5) / 60
     chosen, first = choose(monkeypatch, 4, minutes=left)
     assert chosen == {("fcn5", name, 4) for name in (TORCH, MXNET)}

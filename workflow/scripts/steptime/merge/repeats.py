@@ -5,11 +5,9 @@ more unless it is given more minutes.
 """
 
 import argparse
-import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -22,35 +20,13 @@ from steptime.plan import interim, written
 from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
-from steptime.statistics import ratios, words
-from steptime.statistics.intervals import Ratio
+from steptime.statistics import words
+from steptime.statistics.pairs import Pair, further_runs, key
 from steptime.supervisor import progress
 from steptime.tasks import TASKS
 
-# Half of an interval below which a ratio is known well enough, and a ratio above which a result is no rival.
-UNTIL, CLOSE = 0.03, 1.1
 # Seconds that the tables and the report take after the last run, and those of a run besides its worker's.
 TAIL, AROUND = 20.0, 1.0
-
-
-class Comparison(NamedTuple):
-    """Two cells that are compared, by their labels, with their ratio; the second is the fastest of the place."""
-
-    cell: Any
-    fastest: Any
-    ratio: Ratio
-
-    def is_wide(self, until: float) -> bool:
-        """Whether half of the interval is more than `until` and the result may be close to the fastest. Whether the
-        interval holds 1 is not asked: who goes on by the answer errs more often.
-        """
-        return self.half > until and self.ratio.interval[1] < CLOSE
-
-    @property
-    def half(self) -> float:
-        """Half of the interval of the logarithm."""
-        _, low, high = self.ratio.interval
-        return math.log(high / low) / 2
 
 
 def main() -> None:
@@ -61,69 +37,55 @@ def main() -> None:
     parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier choices")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
-    plan = written.read(options.plan)
-    before = interim.added(options.added)
-    keys = [*plan.artefacts[COMPARED], *before]
+    plan, facts = written.read(options.plan), run.facts()
+    keys = [*plan.artefacts[COMPARED], *interim.added(options.added)]
     rows = cells.merge(keys, expected=plan.expected).to_pandas()
     summary = summarise(rows, planned=plan.looks)
-    compared = list(comparisons(summary))
-    wide = [each for each in compared if each.is_wide(UNTIL)]
-    here = [each for each in wide if summary.at[each.cell, "platform"] in options.platforms]
-    keys_of = {
-        at: key_of(row | {"repeat": options.trial}) for at, row in summary.to_dict("index").items()
-    }
-    costs = {
-        at: 0.0 if Path(shard_path(keys_of[at])).exists() else took
-        for at, took in seconds(rows, summary).items()
-    }
-    facts = run.facts()
-    left = (facts["deadline"] or 0.0) - time.time() - TAIL
-    chosen = choose(here, costs, left)
+    results = {key(row): row for row in summary.to_dict("records")}
+    compared = words.estimate(summary).pairs
+    still_open = [pair for pair in compared if not pair.is_decided]
+    here = [pair for pair in still_open if results[pair.one]["platform"] in options.platforms]
+    next_run = {name: key_of(row | {"repeat": options.trial}) for name, row in results.items()}
+    there = {name for name in results if Path(shard_path(next_run[name])).exists()}
+    costs = seconds(rows) | dict.fromkeys(there, 0.0)
+    chosen = choose(here, costs, (facts["deadline"] or 0.0) - time.time() - TAIL)
     # What another machine has measured by its own run.
-    added = [keys_of[at] for at in chosen] + _at_hand(plan, options.trial, options.platforms)
-    chosen_cells = sorted(added, key=list(plan.cells).index)
-    write_json(options.output, {"cells": chosen_cells, "minutes": facts["minutes"]})
-    lasting = sum(costs[at] for at in chosen)
-    _tell(len(compared), len(wide), options.trial - 1, len(chosen), lasting)
-    new = [plan.cells[key] for key in added if not Path(shard_path(key)).exists()]
+    added = [next_run[name] for name in chosen] + _at_hand(plan, options.trial, options.platforms)
+    in_order = sorted(added, key=list(plan.cells).index)
+    write_json(options.output, {"cells": in_order, "minutes": facts["minutes"]})
+    lasting = sum(costs[name] for name in chosen)
+    _tell(len(compared), len(still_open), options.trial - 1, len(chosen), lasting)
+    new = [plan.cells[name] for name in added if not Path(shard_path(name)).exists()]
     progress.expect([cell.facts() for cell in new])
     if not added:
         run.begin(**run.facts() | {"deadline": None})
 
 
-def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
-    """Each cell beside the fastest of its place, as `steptime_ratios` compares them, where both have two trials."""
-    known = ratios.of_pairs(summary, ratios.spreads_of(summary))
-    for place in words.places(summary):
-        fastest = place.index[0]
-        for at in place.index[1:]:
-            if (at, fastest) in known:
-                yield Comparison(at, fastest, known[at, fastest])
+def choose(pairs: Iterable[Pair], costs: Mapping[str, float], left: float) -> list[str]:
+    """List the results whose next run fits into the seconds that are `left`, those first whose pair it may decide.
 
-
-def choose(wide: Iterable[Comparison], costs: Mapping[Any, float], left: float) -> list[Any]:
-    """The labels of results whose next run fits into the seconds that are `left`, those of the widest comparison first.
-
-    Both results of a comparison are measured together: whoever has its runs in a slower hour than another looks slower.
-    `costs` are the seconds of one run of each result.
+    Both results of a pair are measured together: whoever has its runs in a slower hour than another looks slower. A
+    pair that many more runs would not decide gets none. `costs` are the seconds of one run of each result.
     """
-    chosen: dict[Any, None] = {}
-    for each in sorted(wide, key=lambda each: -each.half):
-        new = [at for at in (each.fastest, each.cell) if at not in chosen]
-        more = sum(costs[at] for at in new)
+    # Of what was disturbed nothing is known yet.
+    needed = {pair: further_runs(pair) if pair.low is not None else 1 for pair in pairs}
+    hopeful = {pair: runs for pair, runs in needed.items() if runs is not None}
+    chosen: dict[str, None] = {}
+    for pair in sorted(hopeful, key=lambda pair: hopeful[pair]):
+        new = [name for name in (pair.one, pair.other) if name not in chosen]
+        more = sum(costs[name] for name in new)
         if more <= left:
             chosen.update(dict.fromkeys(new))
             left -= more
     return list(chosen)
 
 
-def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
-    """The seconds of the last process of each result of `merge.summary`, by its label: the first one proves more."""
+def seconds(rows: pd.DataFrame) -> dict[str, float]:
+    """The seconds of the last process of each result, by its key: the first one proves more."""
     processes = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
     took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds() + AROUND
-    keys = [words.key(row) for row in processes.to_dict("records")]
-    last = dict(zip(keys, took, strict=True))
-    return {at: last[words.key(row)] for at, row in summary.iterrows()}
+    keys = [key(row) for row in processes.to_dict("records")]
+    return dict(zip(keys, took, strict=True))
 
 
 def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
@@ -135,11 +97,11 @@ def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
     ]
 
 
-def _tell(compared: int, wide: int, last: int, count: int, lasting: float) -> None:
-    text = f"after {last} trials, {wide} of {plural(compared, 'comparison')} are not decided"
+def _tell(compared: int, open_pairs: int, last: int, count: int, lasting: float) -> None:
+    text = f"after {last} trials, {open_pairs} of {plural(compared, 'pair')} are not decided"
     if count:
         text += f": {plural(count, 'result')} of them get another run (about {progress.duration(lasting)})"
-    elif wide:
+    elif open_pairs:
         text += ", and no further run fits into the minutes of this run"
     if compared:
         say(text)
