@@ -10,6 +10,8 @@ from steptime.statistics.intervals import Ratio
 FASTER, SLOWER, EQUAL, NOT_DECIDED = "faster", "slower", "equal", "not decided"
 # The chance that any word of a table is wrong.
 ERROR = 0.05
+# Of a ratio in a mean.
+LEAST_DEGREES = 5.0
 
 
 def clearest(ratios: Sequence[Ratio]) -> tuple[Ratio, float]:
@@ -31,15 +33,22 @@ def chance_of_more(ratio: Ratio, margin: float) -> float:
 def mean_of(ratios: Sequence[Ratio]) -> Ratio:
     """The geometric mean of ratios of cells that were measured apart; these cells are meant, not others like them.
 
-    Degrees of freedom by Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics
-    Bulletin 2, 1946.
+    Each is a draw of Student's t around what was seen, so the variance of the mean is that of the draws and not of
+    their scales, and its degrees of freedom are those of a t with the same kurtosis: Patil, "Approximation to the
+    Behrens-Fisher distributions", Biometrika 52, 1965, for any number of them. Below five degrees a t has no kurtosis:
+    they count as five there.
     """
-    count = len(ratios)
-    squares = [ratio.error**2 for ratio in ratios]
-    total = math.fsum(squares)
-    degrees = [square**2 / ratio.degrees for square, ratio in zip(squares, ratios, strict=True)]
-    free = total**2 / math.fsum(degrees) if total else min(each.degrees for each in ratios)
-    return Ratio(math.fsum(each.log for each in ratios) / count, math.sqrt(total) / count, free)
+    degrees = [max(ratio.degrees, LEAST_DEGREES) for ratio in ratios]
+    parts = [
+        ratio.error**2 * free / (free - 2) for ratio, free in zip(ratios, degrees, strict=True)
+    ]
+    count, total = len(ratios), math.fsum(parts)
+    log = math.fsum(each.log for each in ratios) / count
+    if not total:
+        return Ratio(log, 0.0, min(each.degrees for each in ratios))
+    excess = math.fsum(part**2 / (free - 4) for part, free in zip(parts, degrees, strict=True))
+    free = 4 + total**2 / excess
+    return Ratio(log, math.sqrt(total * (free - 2) / free) / count, free)
 
 
 def _beyond(distance: float, ratio: Ratio) -> float:
