@@ -254,12 +254,14 @@ def test_every_mistake_is_one_sentence_with_advice_that_works(name, file):
         )
 
 
-def test_a_grid_is_narrowed_to_frameworks_and_networks_of_its_own():
+def test_a_grid_is_narrowed_to_frameworks_and_networks():
     asked = {"grid": "desktop", "only": "torch", "only_networks": "fcn5 mnist"}
     loaded = configuration.load(ROOT, asked, lambda needs: False)
     assert [loaded.framework_of(name) for name in loaded.grid["environments"]] == ["torch"]
     assert loaded.grid["networks"] == loaded.grid["plain"] == ["fcn5"]
     assert loaded.grid["training"]["networks"] == ["mnist"]
+    others = configuration.load(ROOT, {"only_networks": "lenet fcn5"})
+    assert others.grid["networks"] == ["fcn5", "lenet"]
     for mistake, meant in (("torhc", "torch"), ("cntk-2.5", "cntk-2.5.1")):
         with pytest.raises(schemas.ConfigurationError, match=f"did you mean '{meant}'"):
             configuration.load(ROOT, {"grid": "desktop", "only": mistake})

@@ -1,4 +1,4 @@
-"""Narrows a grid to some of its frameworks and networks, as a user asks beside it: `only` and `only_networks`."""
+"""Narrows a grid to some frameworks and networks, as a user asks beside it: `only` and `only_networks`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,12 +30,14 @@ def narrow_environments(loaded: "Configuration", only: str) -> None:
     ]
 
 
-def narrow_networks(grid: dict[str, Any], grid_name: str, only: str) -> None:
-    """Leaves, in place, the networks of the grid that `only` names. Raises ConfigurationError."""
-    names = only.split()
-    wanted = [task.policy(grid).networks for task in TASKS.values()]
-    known = dict.fromkeys(name for networks in wanted for name in networks)
-    require("network", names, known, f"the grid '{grid_name}'")
+def narrow_networks(loaded: "Configuration", only: str) -> None:
+    """Leaves, in place, the networks of the grid that `only` names, and takes others of the catalogue in their place: a
+    user's own network is in no grid. Raises ConfigurationError.
+    """
+    grid, names = loaded.grid, only.split()
+    require("network", names, loaded.networks, "config/networks.yaml or a file of your own")
+    known = {name for task in TASKS.values() for name in task.policy(grid).networks}
+    grid["networks"] = [*grid["networks"], *(name for name in names if name not in known)]
     places: list[tuple[dict[str, Any], str]] = [(grid, "networks"), (grid, "plain")]
     places += [(grid["parts"], task) for task in grid["parts"]]
     places += [(grid["training"], "networks")] if "training" in grid else []
@@ -49,4 +51,4 @@ def narrow(loaded: "Configuration", config: Mapping[str, Any]) -> None:
     if "only" in config:
         narrow_environments(loaded, config["only"])
     if "only_networks" in config:
-        narrow_networks(loaded.grid, loaded.grid_name, config["only_networks"])
+        narrow_networks(loaded, config["only_networks"])
