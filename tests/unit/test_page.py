@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 
-from steptime.artefacts import catalogue, efficiency, ratios
+from steptime.artefacts import catalogue, efficiency, ratios, tuning
 from steptime.artefacts.evidence import read_papers
 from steptime.page import answer, cells, embed, explorer, page
 from steptime.render import figures, tables
@@ -148,7 +148,7 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
     assert headings == ["Network", "PyTorch 9.9.0", "MXNet 9.9.0", "Chainer 9.9.0"]
     links = re.findall(r'href="#(samples-[^"]*)"', opening)
     assert len(links) == 4 and all(f'id="{link}"' in text for link in links)
-    assert answer.changes(None, None) == [] and answer.decided(None)["says"] == ""
+    assert answer.changes(None) == "" and answer.decided(None)["says"] == ""
 
 
 def test_claims_are_counted_in_words():
@@ -159,9 +159,27 @@ def test_claims_are_counted_in_words():
     )
 
 
-def test_pairs_say_how_many_are_of_a_script_that_did_something_else():
-    pairs = {"network": "fcn5", "same_pairs": 1, "decided_pairs": 3, "apart_pairs": 2}
-    assert answer.changes(None, pd.DataFrame([pairs])) == [
-        "1 of 3 pairs of frameworks that differ here have the same order as in the papers; 2 of the 3 are with a "
-        "script of the authors that trained another network or timed something else."
-    ]
+def test_printed_times_are_compared_where_both_did_the_same():
+    rows = pd.DataFrame({"theirs": 1.0, "ratio": [0.12, 0.41, 7.0], "caveat": ["", "", "other"]})
+    assert answer.changes(rows) == (
+        "2 printed times can be compared. All 2 are shorter here: 0.12 to 0.41 of the paper's."
+    )
+    assert " 2 are shorter here: 0.12 to 7.0 " in answer.changes(rows.assign(caveat=""))
+
+
+def test_what_a_framework_takes_as_it_comes_is_below_its_time(tmp_path):
+    read = measured(
+        tmp_path,
+        *(
+            {"mode": mode, "seconds": seconds, "threads": threads, "effective_threads": threads}
+            for threads in (1, 2)
+            for mode, seconds in (("eager", 1.0), ("plain", 2.0))
+        ),
+    )
+    entry_of = {"settings": {"torch": [], "all": []}}
+    tables_of = [kind.table(inputs(measured=read, entry=entry_of))[0] for kind in (ratios, tuning)]
+    all_threads, one = answer.matrices(*tables_of)
+    assert (all_threads["threads"], one["threads"]) == (2, 1)
+    ((entries,),) = (all_threads["plain"].values(),)
+    assert entries["PyTorch 9.9.0"]["time"] == "2000 ms"
+    assert entries["PyTorch 9.9.0"]["ratio"].endswith("its own")

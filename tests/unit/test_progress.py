@@ -60,7 +60,10 @@ def test_a_cell_is_of_its_trial_and_in_the_first_of_its_column_too():
     first = CELL | {"network": "fcn5", "dataset": "", "repeat": 1, "threads": 2}
     second = first | {"repeat": 2}
     shown = [key_of(first), key_of(second)]
-    assert progress.stages_of(first, shown)[1:] == ["trial 1 at 2 threads of local-cpu", "trial 1"]
+    assert progress.stages_of(first, shown)[1:] == [
+        "trial 1 at 2 threads of this machine",
+        "trial 1",
+    ]
     assert progress.stages_of(second, shown) == []
     assert progress.stages_of(first | {"batch": 7}, shown) == []
 
@@ -254,7 +257,7 @@ def test_the_last_screen_is_the_answer_in_24_lines(under_way, monkeypatch, capsy
     text = "\n".join(lines)
     assert re.search(r"PyTorch 9\.9\.0 +100\.8 +302\.4 ", text)
     assert re.search(r"JAX 9.* – ", text), text
-    assert "\n2 threads: Overall, PyTorch 9.9.0, MXNet 9.9.0 and JAX" in text
+    assert "\nOverall, PyTorch 9.9.0, MXNet 9.9.0 and JAX" in text
     assert "2 results disturbed by something else, as MXNet 9.9.0 on fcn5" in text
     assert "`make again GRID=mine`" in text and "Report: results/report/index.html" in text
 

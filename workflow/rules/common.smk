@@ -29,7 +29,7 @@ from steptime.plan.cell import FOLDER, MARK, ROUNDED, images_of, manifest_path, 
 from steptime.plan.cell import proof_path, reference_path, shard_path
 from steptime.plan.grid import COMPARED
 from steptime.reading import InputError
-from steptime.say import say
+from steptime.say import say, say_sentence
 from steptime.supervisor import holding, progress, work
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
@@ -122,9 +122,9 @@ def tell_plan():
         lasting = max(lasting, 60 * REPEATS.minutes)
     lasts = "" if COUNTS_JOBS else f": about {progress.duration(lasting)}"
     if guessed:
-        say(f"{work.words(guessed, kins_of(guessed))}{lasts}.")
+        say_sentence(f"{work.words(guessed, kins_of(guessed))}{lasts}.")
     for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
-        say(sentence)
+        say_sentence(sentence)
 
 
 speak_plainly(unknown_target)
@@ -137,7 +137,7 @@ if MAIN and not ONLY_TELLS:
             "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
         )
     for sentence in CONFIGURATION.left_out:
-        say(f"Left out: {sentence}")
+        say_sentence(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
@@ -241,9 +241,9 @@ def begin_run():
     progress.begin()
     if guessed and not COUNTS_JOBS:
         for sentence in progress.plan(guessed, kins_of(guessed), deadline()):
-            say(sentence)
+            say_sentence(sentence)
         for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
-            say(sentence)
+            say_sentence(sentence)
         progress.keep_talking()
     warm.begin()
     keep_turns()

@@ -10,6 +10,7 @@ from typing import Any
 SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 SPACES = {"Cc", "Zl", "Zp"}
 MOST_NAMED = 3
+MACHINE_NAMES = {"local-cpu": "this machine", "local-gpu": "this machine's GPU"}
 
 
 def plain(text: str) -> str:
@@ -51,6 +52,11 @@ def few(names: Iterable[Any], between: str = ", ") -> str:
     """The first of these names, and "..." where there are more."""
     texts = list(map(str, names))
     return between.join([*texts[:MOST_NAMED], "..."] if len(texts) > MOST_NAMED else texts)
+
+
+def machine_name(platform: str) -> str:
+    """What a reader calls a platform."""
+    return MACHINE_NAMES.get(platform, platform)
 
 
 def plural(number: int, word: str) -> str:

@@ -3,11 +3,14 @@
 import json
 import os
 import sys
+import textwrap
 import time
 from contextlib import suppress
 
 from steptime import run
 
+# Columns of a line.
+WIDEST = 120
 # What the programs of a run are doing, a line each: process, when it began, words. Each line that is said touches it.
 DOING = run.FOLDER / "doing"
 
@@ -22,6 +25,11 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     with suppress(OSError):
         os.utime(DOING)
+
+
+def say_sentence(text: str) -> None:
+    """Prints a sentence in as many lines as it needs."""
+    say(textwrap.fill(text, WIDEST, break_long_words=False, break_on_hyphens=False))
 
 
 def doing(what: str) -> None:

@@ -1,4 +1,4 @@
-"""What the report opens with: who is fastest, what has changed since the papers, which findings are decided."""
+"""What the report opens with: who is fastest, how far the printed times are, which findings are decided."""
 
 from collections import Counter
 from typing import Any
@@ -12,9 +12,15 @@ from steptime.render.words import limits, machine_name, marked, plural, ranged, 
 from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, key
 
 
-def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """For each place networks by frameworks, the fastest first, from the rows of `artefacts.ratios`; [] without any."""
+def matrices(
+    ratios: pd.DataFrame | None, tuning: pd.DataFrame | None = None
+) -> list[dict[str, Any]]:
+    """For each place networks by frameworks, the fastest first and all threads first; [] without any.
+
+    `ratios` are the rows of `artefacts.ratios`; those of `artefacts.tuning` add what a framework takes as it comes.
+    """
     platforms = []
+    plain = _as_they_come(tuning)
     places = ["platform", "devices", "threads"]
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
         title = f"{machine_name(platform)}, {plural(threads, 'thread')}"
@@ -25,12 +31,35 @@ def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
             lines.setdefault(network, {})[row["framework_label"]] = _entry(row)
         runners = rows.drop_duplicates("framework_label").sort_values("overall", kind="stable")
         overall = {row["framework_label"]: _overall(row) for row in runners.to_dict("records")}
-        known = {"title": title, "says": fastest(rows), "frameworks": list(overall)}
-        known |= {"threads": threads, "rows": rows.index}
+        known: dict[str, Any] = {"title": title, "says": fastest(rows)}
+        known |= {"device": (platform, devices), "threads": threads, "rows": rows.index}
+        known |= {"frameworks": list(overall), "plain": plain.get((platform, devices, threads), {})}
         most = max(1.5, rows["high"].max(), rows["ratio"].max())
         known |= {"least": min(1, rows["low"].min()), "most": most}
         platforms.append(known | {"lines": lines, "overall": overall})
-    return platforms
+    return sorted(platforms, key=lambda each: -each["threads"])
+
+
+def _as_they_come(tuning: pd.DataFrame | None) -> dict[tuple[Any, ...], dict[Any, Any]]:
+    """For each place, each network and each framework: its time without the settings that are known to be best."""
+    places: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    for row in tuning.to_dict("records") if tuning is not None else ():
+        place = places.setdefault((row["platform"], row["devices"], row["threads"]), {})
+        entries = place.setdefault((row["network_label"], row["batch"]), {})
+        entries[row["framework_label"]] = _plain_entry(row)
+    return places
+
+
+def _plain_entry(row: Row) -> dict[str, str]:
+    """The time of a framework as it comes, and how many times that of the same framework above."""
+    if pd.isna(row["plain_seconds"]):
+        return {"time": DASH, "ratio": "", "says": why(row)}
+    says = marked({"marks": row["plain_marks"]})
+    time = _time(row["plain_seconds"]) + ("*" if says else "")
+    if pd.notna(row["low"]):
+        says = [f"{limits(row['low'], row['high'])} times its time above", *says]
+    ratio = "" if pd.isna(row["ratio"]) else f"{significant(row['ratio'])} × its own"
+    return {"time": time, "ratio": ratio, "says": "; ".join(says)}
 
 
 def _entry(row: Row) -> dict[str, Any]:
@@ -50,8 +79,12 @@ def _entry(row: Row) -> dict[str, Any]:
     else:
         says = [*([row["verdict"]] if row["verdict"] else []), *says]
     seconds = row["seconds"]
-    time = f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
-    entry: Row = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
+    entry: Row = {
+        "time": f"{_time(seconds)}{star}",
+        "ratio": shown,
+        "kind": kind,
+        "says": "; ".join(says),
+    }
     low, high = (row["ratio"] if pd.isna(row[end]) else row[end] for end in ("low", "high"))
     entry |= {
         "seconds": seconds,
@@ -59,6 +92,10 @@ def _entry(row: Row) -> dict[str, Any]:
         "disturbed": "disturbed" in row["marks"],
     }
     return entry | {"key": key(row), "at": row["ratio"], "low": low, "high": high}
+
+
+def _time(seconds: float) -> str:
+    return f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
 
 
 def _overall(row: Row) -> dict[str, str]:
@@ -120,50 +157,21 @@ def _still_open(row: pd.Series) -> list[str]:
     return [f"{says}."]
 
 
-def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:
-    """Says what differs from the papers, in up to four sentences. `cells` are rows of `page.cells.gather`."""
-    sentences = []
-    if cells is not None:
-        both = cells[cells["theirs"].notna() & cells["ratio"].notna()]
-        alike = both[both["caveat"] == ""]
-        if len(alike):
-            ratios = alike["ratio"].astype(float)
-            low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
-            sentences.append(
-                f"The papers printed {plural(len(alike), 'time')} for the same framework, threads and network, as "
-                f"their scripts have it. {int((ratios < 1).sum())} are shorter here; results take {low} to {high} of "
-                f"the printed time, {middle} in the median."
-            )
-            most, least = alike.loc[ratios.idxmin()], alike.loc[ratios.idxmax()]
-            end = "Smallest" if least["ratio"] <= 1 else "Biggest loss"
-            sentences.append(f"Biggest gain: {_change(most)}. {end}: {_change(least)}.")
-        if apart := len(both) - len(alike):
-            sentences.append(
-                f"Left out: {plural(apart, 'time')} whose authors' scripts trained another network or timed something "
-                "else."
-            )
-    if agreement is not None:
-        # Only where it is needed: with what draws it takes half a second to load.
-        from steptime.artefacts.agreement import APART, EVERY
-
-        rows = agreement[(agreement["network"] != EVERY) & (agreement["decided_pairs"] > 0)]
-        if len(rows):
-            same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
-            apart = int(rows["apart_pairs"].sum())
-            sentences.append(
-                f"{same} of {pairs} pairs of frameworks that differ here have the same order as in the papers"
-                + (f"; {apart} of the {pairs} are {APART}." if apart else ".")
-            )
-    return sentences
-
-
-def _change(row: pd.Series) -> str:
-    """Says of which result it is, and how many times faster or slower than the printed time."""
-    where = (
-        f"{row['network_label']} in {row['framework_label']} at {plural(row['threads'], 'thread')}"
-    )
-    faster, slower = significant(1 / row["ratio"], 2), significant(row["ratio"], 2)
-    return f"{where}, {faster}× faster" if row["ratio"] <= 1 else f"{where}, {slower}× slower"
+def changes(cells: pd.DataFrame | None) -> str:
+    """Say how our times compare with the printed ones. `cells` are rows of `page.cells.gather`."""
+    if cells is None:
+        return ""
+    alike = cells[cells["theirs"].notna() & cells["ratio"].notna() & (cells["caveat"] == "")]
+    if alike.empty:
+        return ""
+    ratios = alike["ratio"].astype(float)
+    low, high = (significant(ratio, 2) for ratio in (ratios.min(), ratios.max()))
+    count, shorter = len(alike), int((ratios < 1).sum())
+    if count == 1:
+        return f"1 printed time can be compared. Here it is {low} of the paper's."
+    which = f"All {count}" if shorter == count else f"{shorter}" if shorter else "None"
+    are = "is" if shorter in (0, 1) else "are"
+    return f"{count} printed times can be compared. {which} {are} shorter here: {low} to {high} of the paper's."
 
 
 def decided(findings: pd.DataFrame | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from steptime.page.explorer import Column, plain
 from steptime.plan.cell import IDENTITY
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import MARK_WORDS, STATUS_WORDS
+from steptime.render.words import MARK_WORDS, STATUS_WORDS, machine_name
 
 COLUMNS = (
     Column("network_label", "Network", "text", True),
@@ -53,6 +53,7 @@ def gather(
     cells["interval"] = [_interval(*each) for each in times]
     noted = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform", "caveat"]]
     cells["remarks"] = [_remarks(cell) for cell in noted.to_dict("records")]
+    cells["platform"] = cells["platform"].map(machine_name)
     cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
     return cells
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from steptime import project
 from steptime.artefacts.findings import WEIGHTS
-from steptime.artefacts.tuning import winners
 from steptime.merge.measured import Measured, read_measured
 from steptime.networks import written
 from steptime.page import answer, cells, embed, explorer, samples
@@ -21,7 +20,7 @@ from steptime.page.explorer import Column
 from steptime.plan.artefacts import PAPERS
 from steptime.reading import InputError, read_yaml
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import cores_text, gibibytes, machine_text
+from steptime.render.words import cores_text, gibibytes, machine_name, machine_text, run_name
 
 # What the report shows of each row of the table of findings.
 CLAIMS = (
@@ -87,11 +86,10 @@ def build(
     days = sorted(day for part in measured for day in part.dates.split(" to ") if day)
     return embed.render(
         "report.html.jinja",
-        grid=job["grid"],
+        run=run_name(job["grid"]),
         answer={
-            "matrices": answer.matrices(tables.get("ratios")),
-            "tuning": winners(tables["tuning"]) if "tuning" in tables else "",
-            "changes": answer.changes(rows, tables.get("agreement")),
+            "matrices": answer.matrices(tables.get("ratios"), tables.get("tuning")),
+            "changes": answer.changes(rows),
             "findings": answer.decided(claims),
         },
         samples=samples.gather(measured, output.parent),
@@ -173,7 +171,7 @@ def _library() -> Path:
 def _machines(measured: list[Measured]) -> dict[str, dict[str, Any]]:
     """For each platform its machine in short, and all that is known of it in words."""
     return {
-        platform: {
+        machine_name(platform): {
             "short": machine_text(platform, machine).partition(": ")[2],
             "facts": _described(machine),
         }

@@ -1,5 +1,6 @@
 """The answer in the terminal: the matrices of the report's first page as text, the fastest framework first."""
 
+import textwrap
 from collections import Counter
 from typing import Any
 
@@ -11,25 +12,27 @@ from steptime.page.answer import matrices
 from steptime.plain import plural
 from steptime.render.tables import DASH
 from steptime.render.words import significant
+from steptime.say import WIDEST
 
 # With what `page.summary` says besides, 24 lines.
-MOST_LINES, WIDEST = 14, 120
+MOST_LINES = 14
 # The name of a network in the catalogue, by its label and mini-batch.
 Names = dict[tuple[str, int], str]
 
 
 def lines(inputs: Inputs) -> list[str]:
-    """Matrices of frameworks and networks of a table of times, what their signs mean, and who is fastest; or none."""
+    """For each device networks by frameworks at all threads, what the signs mean, and who is fastest; or none."""
     rows = _rows(inputs)
     keys = zip(rows["network_label"], rows["batch"], strict=True)
     names = dict(zip(keys, rows["network"], strict=True))
     timed = [each for each in matrices(rows) if rows.loc[each["rows"], "seconds"].notna().any()]
-    timed.sort(key=lambda each: -each["threads"])
+    devices: dict[tuple[str, int], dict[str, Any]] = {}
+    for place in timed:
+        devices.setdefault(place["device"], place)
     shown: list[str] = []
-    for at, place in enumerate(timed):
+    for place in devices.values():
         matrix, left = _matrix(place, names), MOST_LINES - len(shown)
-        if at and len(matrix) > left:
-            shown[-1] = f"... and {plural(len(timed) - at, 'more table')} in the report"
+        if shown and len(matrix) > left:
             break
         if len(matrix) > left:
             matrix = [*matrix[: left - 1], f"... and {len(matrix) - left + 1} more in the report"]
@@ -39,8 +42,9 @@ def lines(inputs: Inputs) -> list[str]:
     signs = "ms of the shortest time, × times as long, ? not decided"
     marks = ", * disturbed" if rows["marks"].str.contains("disturbed").any() else ""
     mean = "overall: times the first, with its interval"
-    where = f"{plural(timed[0]['threads'], 'thread')}: " if len(timed) > 1 else ""
-    return [*shown[:-1], f"({signs}{marks}; {mean})", "", f"{where}{timed[0]['says']}"]
+    where = f"{timed[0]['title']}: " if len(devices) > 1 else ""
+    says = textwrap.wrap(f"{where}{timed[0]['says']}", WIDEST)
+    return [*shown[:-1], f"({signs}{marks}; {mean})", "", *says]
 
 
 def disturbed(inputs: Inputs) -> list[str]:

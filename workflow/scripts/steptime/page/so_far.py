@@ -16,13 +16,15 @@ from steptime.atomic import atomic_write
 from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed, samples, screen
 from steptime.reading import InputError
-from steptime.render.words import plural
+from steptime.render.words import plural, run_name
 from steptime.say import say
 from steptime.supervisor import progress
 
 # Until the run has made the whole tables and the report.
 FOLDER = Path("results/so_far")
 PAGE = FOLDER / "index.html"
+# The answer that was printed last.
+SAID = FOLDER / "said"
 # In place of a stage: no other run follows.
 INTERRUPTED = "interrupted"
 # After which the page is loaded again, in seconds.
@@ -44,7 +46,11 @@ def main() -> None:
     if stage == INTERRUPTED:
         say("\n".join(["\nSo far:", *screen.lines(times), "", f"This and more: {PAGE}"]))
     if stage.startswith("trial"):
-        say("\n".join([f"\nSo far, after {stage}:", *screen.lines(times), ""]))
+        lines = screen.lines(times)
+        # Fewer threads change nothing of what was said at all threads.
+        if not SAID.exists() or SAID.read_text() != "\n".join(lines):
+            SAID.write_text("\n".join(lines))
+            say("\n".join([f"\nSo far, after {stage}:", *lines, ""]))
     if is_first and stage != INTERRUPTED:
         say(f"    This and more on a page that loads itself again: {PAGE}")
 
@@ -78,10 +84,10 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
     alone = int((times.measured.cells["repeats"] == 1).sum())
     return embed.render(
         "so_far.html.jinja",
-        grid=grid,
+        run=run_name(grid),
         answer={
             "matrices": answer.matrices(known["ratios"]),
-            "changes": answer.changes(rows, None),
+            "changes": answer.changes(rows),
             "findings": answer.decided(None),
         },
         papers=[],

@@ -10,7 +10,7 @@ import pandas as pd
 from shared import precisions
 from steptime.merge.measured import Measured, was_told
 from steptime.merge.summary import shortened
-from steptime.plain import plural
+from steptime.plain import machine_name, plural
 from steptime.plan import interim
 from steptime.plan.cell import PLAIN
 from steptime.render.columns import Row
@@ -27,8 +27,6 @@ STATUS_WORDS = {
     "diverged": "diverged",
     "not_reached": "accuracy not reached",
 }
-
-MACHINE_NAMES = {"local-cpu": "this machine", "local-gpu": "this machine's GPU"}
 
 NOTHING_MEASURED = "Not measured in this run; the grid does not include it."
 
@@ -200,9 +198,9 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
     return notes
 
 
-def machine_name(platform: str) -> str:
-    """What a reader calls a platform."""
-    return MACHINE_NAMES.get(platform, platform)
+def run_name(grid: str) -> str:
+    """What a reader calls the run of a grid."""
+    return "default run" if grid == "default" else f"run of {grid}"
 
 
 def machine_text(platform: str, machine: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from steptime import run
-from steptime.plain import plural
+from steptime.plain import machine_name, plural
 from steptime.plan.cell import PLACE, key_of, shard_path
 from steptime.say import DOING, say
 from steptime.supervisor import work
@@ -80,8 +80,10 @@ def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
     """The stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
-    threads = f"{plural(cell['threads'], 'thread')} of {cell['platform']}"
-    where = threads if cell["device"] == "cpu" else cell["platform"]
+    machine = machine_name(cell["platform"])
+    where = (
+        machine if cell["device"] != "cpu" else f"{plural(cell['threads'], 'thread')} of {machine}"
+    )
     place = "/".join(str(cell[name]) for name in PLACE if name not in ("variant", "device"))
     return [place, f"trial 1 at {where}", "trial 1"]
 
