@@ -1,11 +1,14 @@
 """Whether intervals hold and words are right as often as they say: runs whose truth is known, and real results.
 
     .venv/bin/python benchmarks/intervals.py simulate [RUNS]
+    .venv/bin/python benchmarks/intervals.py default [RUNS]
     .venv/bin/python benchmarks/intervals.py results FOLDER
 
 `simulate` draws runs of 12 places and 4 frameworks, with the heavy tails and two speeds of real ones. It counts how
 often the interval of a time and of a ratio holds the truth, how many runs of equal frameworks call any of them
-slower, and how often one that takes 3, 5 or 10 % longer is called slower. `results` reads the shards of a results
+slower, and how often one that takes 3, 5 or 10 % longer is called slower. `default` does so for the default run, with
+15 %: 5 places, two runs of each result, then FURTHER of those that are not decided, as `merge.repeats` chooses them,
+and the overall comparison. `results` reads the shards of a results
 folder: whether what slows a trial slows all of it, and an A/A, in which two processes of one result are compared by
 what the others say.
 """
@@ -22,12 +25,18 @@ from scipy.stats import binomtest, f, t
 
 from steptime.cells import shard
 from steptime.machine import interference
+from steptime.merge import repeats
 from steptime.merge.summary import COLUMNS, summarise
 from steptime.plan.cell import IDENTITY, PLACE
-from steptime.statistics import intervals, ratios, words
+from steptime.statistics import intervals, overall, words
+from steptime.statistics.pairs import Pair, both_ways
 from steptime.statistics.spreads import KIND, known, priors, spread_of
+from steptime.statistics.verdicts import FASTER
 
 PLACES, FRAMEWORKS = 12, 4
+# Of the default run: runs of a result at the most, and of all results together behind the first two.
+MOST, FURTHER = 8, 40
+UNEQUAL = (words.SLOWER, FASTER)
 
 
 @dataclass(frozen=True)
@@ -54,21 +63,27 @@ def main() -> None:
     """Command line."""
     if sys.argv[1] == "simulate":
         print(simulated(int(sys.argv[2]) if len(sys.argv) > 2 else 200).to_string(index=False))
+    elif sys.argv[1] == "default":
+        print(default(int(sys.argv[2]) if len(sys.argv) > 2 else 100).to_string(index=False))
     else:
         seen(Path(sys.argv[2]))
 
 
 def run(
-    random: np.random.Generator, noise: Noise, trials: int, slower: float = 0.0
+    random: np.random.Generator,
+    noise: Noise,
+    trials: int,
+    slower: float = 0.0,
+    places: int = PLACES,
 ) -> pd.DataFrame:
     """Results of one run, as rows of `merge.summary`; in each place the second framework takes `slower` longer."""
-    shape = PLACES, FRAMEWORKS, trials
+    shape = places, FRAMEWORKS, trials
     wide = np.sqrt(6 / random.chisquare(6, (*shape[:2], 1))) if noise.real else 1.0
     shapes = random.standard_t(5, shape) if noise.real else random.standard_normal(shape)
     logs = noise.deviation * wide * shapes
     two = random.random((*shape[:2], 1)) < noise.two_speeds
     logs += two * ((random.random(shape) < 0.5) - 0.5) * random.uniform(0.05, 0.15, (*shape[:2], 1))
-    logs += noise.drift * random.standard_normal((PLACES, 1, trials))
+    logs += noise.drift * random.standard_normal((places, 1, trials))
     logs[:, 1] += math.log1p(slower)
     rows = []
     for at, framework in np.ndindex(shape[:2]):
@@ -101,6 +116,63 @@ def simulated(count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def default(count: int) -> pd.DataFrame:
+    """A row for each noise: shares in per cent of tables, and of pairs, and how many further runs there were."""
+    rows = []
+    for name in ("quiet", "busy"):
+        random = np.random.default_rng(7)
+        alike = [_measured_further(run(random, NOISES[name], MOST, places=5)) for _ in range(count)]
+        one = [
+            _measured_further(run(random, NOISES[name], MOST, 0.15, places=5))
+            for _ in range(max(count // 4, 10))
+        ]
+        slower = [
+            pair for cells in one for pair in words.estimate(cells).pairs if _is_of(pair, "1")
+        ]
+        found = [pair.word == words.SLOWER and _environment(pair.one) == "1" for pair in slower]
+        wrong = [any(pair.word in UNEQUAL for pair in words.estimate(each).pairs) for each in alike]
+        of_all = [any(each.word == words.SLOWER for each in _overall(cells)) for cells in alike]
+        shares = {"tables with a wrong word": wrong, "overall wrong": of_all, "15 % found": found}
+        further = np.mean([cells["repeats"].sum() - 2 * len(cells) for cells in alike])
+        texts = {title: f"{100 * np.mean(share):.1f}" for title, share in shares.items()}
+        rows.append({"noise": name} | texts | {"further runs": f"{further:.0f}"})
+    return pd.DataFrame(rows)
+
+
+def _measured_further(cells: pd.DataFrame) -> pd.DataFrame:
+    """What is left of runs of which each result has MOST, where FURTHER of them are chosen one by one after two."""
+    cells = cells.assign(looks=[list(range(2, MOST + 1))] * len(cells))
+    keys = [words.key(row) for row in cells.to_dict("records")]
+    measured = {name: 2 for name in keys}
+    whole, left = list(cells["medians"]), FURTHER
+    for _ in range(2, MOST + 1):
+        medians = [
+            {number: own[number] for number in sorted(own)[: measured[name]]}
+            for name, own in zip(keys, whole, strict=True)
+        ]
+        seconds = [math.exp(np.mean(np.log(list(own.values())))) for own in medians]
+        counts = [len(own) for own in medians]
+        cells = cells.assign(medians=medians, means=medians, seconds=seconds, repeats=counts)
+        pairs = [pair for pair in words.estimate(cells).pairs if not pair.is_decided]
+        chosen = repeats.choose(pairs, dict.fromkeys(keys, 1.0), left)
+        left -= len(chosen)
+        measured |= {name: min(measured[name] + 1, MOST) for name in chosen}
+    return cells
+
+
+def _overall(cells: pd.DataFrame) -> list[overall.Overall]:
+    pairs = both_ways(words.estimate(cells).pairs)
+    return list(overall.overall(words.places(cells), pairs).values())
+
+
+def _environment(key: str) -> str:
+    return key.split("/")[-1].split(".")[0]
+
+
+def _is_of(pair: Pair, environment: str) -> bool:
+    return environment in (_environment(pair.one), _environment(pair.other))
+
+
 def _held(cells: pd.DataFrame) -> tuple[float, float]:
     """The shares of times and of ratios whose interval holds 1, the truth."""
     said = words.estimate(cells)
@@ -109,7 +181,8 @@ def _held(cells: pd.DataFrame) -> tuple[float, float]:
         medians = list(row["medians"].values())
         prior = said.times.get(tuple(row[name] for name in KIND))
         times.append(intervals.of_repeats(medians, known(spread_of(np.log(medians)), prior)))
-    pairs = [ratio.interval for ratio in ratios.of_pairs(cells, said.ratios).values()]
+    pairs = [pair.known.interval for pair in said.pairs if pair.known]
+    pairs = [[1, low / middle, high / middle] for middle, low, high in pairs]
     return tuple(np.mean([low <= 1 <= high for _, low, high in each]) for each in (times, pairs))
 
 

@@ -79,7 +79,7 @@ def pairs_of(cells: pd.DataFrame, spreads: Spreads) -> list[Pair]:
             for both, logs in in_trials(alike)
         }
         # Whoever measures on until a pair is decided has more chances to err: half of the error is kept for that.
-        goes_on = "looks" in alike and any(map(len, alike["looks"]))
+        goes_on = "looks" in alike and any(bool(looks) for looks in alike["looks"])
         chance = ERROR / max(len(ratios), 1) / (2 if goes_on else 1)
         keys = {at: key(row) for at, row in zip(alike.index, alike.to_dict("records"), strict=True)}
         for (one, other), (ratio, runs) in ratios.items():
