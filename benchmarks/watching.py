@@ -120,7 +120,7 @@ def between_ends(
     found = [placed(random, noise, way, slowdown) for _ in range(count)]
     known = [word for word in found if word in PLACES]
     shares = {
-        word or "undecided": f"{100 * known.count(word) / max(1, len(known)):.1f} %"
+        word or NOT_DECIDED: f"{100 * known.count(word) / max(1, len(known)):.1f} %"
         for word in PLACES
     }
     return {"searches": str(len(known))} | shares

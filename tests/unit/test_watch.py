@@ -194,7 +194,7 @@ class Held:
     def __init__(self, folder, base, candidate, options, against=interim.ONE):
         self.release = candidate.rpartition("-")[2]
         self.against = against
-        # Between the ends none is called equal: the one that is asked for is nearer to one of them or undecided.
+        # Between the ends none is called equal: the one that is asked for is nearer to one of them or not decided.
         assert options.margin == (0.03 if self.release == Held.last else 0)
 
     def measure(self):

@@ -5,7 +5,7 @@ STATISTICS = f"results/statistics/{CONFIGURATION.grid_name}.json"
 
 
 rule compare_results:
-    """Estimate from all results how much processes differ, and say which result is fastest, slower or tied."""
+    """Estimate from all results how much processes differ, and say of each two results: slower, equal or not decided."""
     input:
         shards=compared_shards,
         proofs=compared_proofs,

@@ -71,7 +71,7 @@ def winners(rows: pd.DataFrame) -> str:
 
 
 def _leading(place: pd.DataFrame, verdict: str) -> set[str]:
-    """Those of a place that are not shown to be slower than another."""
+    """Those of a place that are slower than none."""
     leading = place[verdict].isin([FASTEST, SHORTEST, EQUAL, NOT_DECIDED])
     return set(place.loc[leading, "framework_label"])
 

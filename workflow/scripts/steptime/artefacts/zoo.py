@@ -78,7 +78,7 @@ def _time(row: Row) -> Entry:
 
 LINES = [
     Column("time per mini-batch (s)", _time),
-    common.number("times the fastest", "ratio"),
+    common.number("times the shortest", "ratio"),
     Column("share of peak", "share_of_peak", efficiency.percent, kind="ours"),
     common.number("start (s)", "startup_seconds"),
     common.number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),

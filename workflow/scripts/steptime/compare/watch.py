@@ -94,13 +94,13 @@ class Watch:
                 return
 
     def _run(self, pairs: int) -> None:
-        """Measures the first so many pairs of what is undecided. Raises CompareError."""
+        """Measures the first so many pairs of what is not decided. Raises CompareError."""
         if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
             raise CompareError(f"The workflow in {self.folder.root} did not end well: see above.")
         self.pairs = pairs
 
     def _open(self, pairs: int) -> list[Cell]:
-        """The cells of the first so many trials of what is undecided."""
+        """The cells of the first so many trials of what is not decided."""
         grid = {
             "environments": [self.base, self.candidate],
             "platforms": [PLATFORM],
@@ -133,9 +133,9 @@ class Watch:
         cell_pairs = pairs_of(base, other)
         ratios = [self._ratios(base.results.cells, cell_pairs, pairs, of) for of in self.against.of]
         places = [place for place in ratios[0] if place not in self.verdicts]
-        undecided = {place: [each[place] for each in ratios] for place in places}
+        still_open = {place: [each[place] for each in ratios] for place in places}
         margin, cells = self.options.margin, len(cell_pairs)
-        self.verdicts |= interim.decided(undecided, margin, pairs, cells, self.against)
+        self.verdicts |= interim.decided(still_open, margin, pairs, cells, self.against)
 
     def _ratios(
         self, cells: pd.DataFrame, cell_pairs: list[tuple[Any, Any]], pairs: int, of: str

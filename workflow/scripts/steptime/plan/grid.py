@@ -16,7 +16,7 @@ from steptime.plan.schemas import ConfigurationError
 from steptime.tasks import TASKS
 from steptime.tasks import USUAL as USUAL_TASK
 
-# The artefact whose cells are compared, and measured further times where a comparison is undecided.
+# The artefact whose cells are compared, and measured further times where a pair is not decided.
 COMPARED = "steptime_times"
 # At a minute each, more than two months.
 MOST_CELLS = 100_000
@@ -27,7 +27,7 @@ class Plan:
     """Holds what a grid asks for.
 
     `cells`      every cell by its key, in the order in which one machine measures them. Cells of later trials, which
-                 are measured only where a comparison is undecided, are among them; no artefact names them.
+                 are measured only where a pair is not decided, are among them; no artefact names them.
     `artefacts`  the keys of the cells of every artefact
     `missing`    labels of the data sets that trainings need and this machine does not have
     `expected`   by key, what the row of a cell must say (`cells.expected`)

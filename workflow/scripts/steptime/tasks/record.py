@@ -80,7 +80,7 @@ class Task:
     needs_reference: bool = False
     # The word of a catalogue's `needs` for the merged rows of such tasks; '' where its own artefacts alone show it.
     feeds: str = ""
-    # Whether its cells are measured further times while a comparison of them is undecided.
+    # Whether its cells are measured further times while a pair of them is not decided.
     is_compared: bool = False
     # Whether it is fed with the images of a data set.
     needs_images: bool = False
