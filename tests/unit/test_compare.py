@@ -115,6 +115,16 @@ def test_within_one_run_the_verdict_is_the_word_of_its_table(monkeypatch, capsys
     assert code == 1 and "3 slower, 1 not decided" in out
 
 
+def test_a_run_of_an_earlier_release_has_its_words_estimated(monkeypatch, capsys):
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": 1.5})
+    said = estimate(read(Path("results"), "here").cells).to_json()
+    del said["pairs"]
+    Path("results/statistics").mkdir()
+    Path("results/statistics/desktop.json").write_text(json.dumps(said))
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
+    assert code == 1 and "4 slower" in out
+
+
 def test_steps_that_take_twice_as_long_are_in_the_verdict_though_in_no_median(monkeypatch, capsys):
     results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": 1.0})
     for path in Path("results").rglob("torch-9.9*.parquet"):

@@ -159,7 +159,9 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
     keys = {key(cell) for cell in cells.to_dict("records")}
     files = sorted(folder.glob("statistics/*.json"))
     trusted.regular(files)
-    statistics = [Statistics.from_json(trusted.record(file)) for file in files]
+    records = map(trusted.record, files)
+    # What release 1.1 wrote has no pairs: then they are estimated here.
+    statistics = [Statistics.from_json(record) for record in records if "pairs" in record]
     known_here = [each for each in statistics if keys & each.words.keys()]
     return max(known_here, key=lambda each: len(keys & each.words.keys()), default=estimate(cells))
 
