@@ -46,13 +46,17 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
             {"local-cpu": PEAK},
             "crashed: SIGSEGV",
         ),
-        ({"seconds": 1.0, "threads": 3}, {"local-cpu": PEAK}, "no peak of local-cpu is measured"),
+        (
+            {"seconds": 1.0, "threads": 3},
+            {"local-cpu": PEAK},
+            "no peak of this machine is measured",
+        ),
         (
             {"seconds": 1.0},
             {"local-cpu": PEAK | {"machine_id": "m2"}},
-            "the peak of local-cpu is another machine's",
+            "the peak of this machine is another machine's",
         ),
-        ({"seconds": 1.0}, {}, "no peak of local-cpu is measured"),
+        ({"seconds": 1.0}, {}, "no peak of this machine is measured"),
     ],
 )
 def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
@@ -257,4 +261,4 @@ def test_two_machines_of_one_kind_in_a_column_are_told(tmp_path):
     )
     told = inputs(measured=read, peaks={})
     efficiency.table(told)
-    assert "local-cpu is 2 machines of this kind." in told.page.facts
+    assert "this machine is 2 machines of this kind." in told.page.facts

@@ -16,7 +16,16 @@ from steptime.merge.measured import Measured
 from steptime.render import figures, words
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import mark_notes, origin, plural, processes, remarks, significant, why
+from steptime.render.words import (
+    machine_name,
+    mark_notes,
+    origin,
+    plural,
+    processes,
+    remarks,
+    significant,
+    why,
+)
 from steptime.statistics.words import FASTEST
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "flops_per_step", "bytes_per_step"]
@@ -78,20 +87,21 @@ def _row(cell: Row, spec: dict[str, Any], peaks: dict[str, Any]) -> Row:
 def _peak_of(cell: Row, peaks: dict[str, Any]) -> tuple[Row, str]:
     """Gets the peak that a cell is compared with, or {} and why there is none."""
     platform = cell["platform"]
+    machine = machine_name(platform)
     if platform not in peaks:
-        return {}, f"no peak of {platform} is measured"
+        return {}, f"no peak of {machine} is measured"
     if cell["machine_id"] != peaks[platform]["machine_id"]:
         return {}, (
-            f"the peak of {platform} is another machine's: on the one that measured the results, run "
+            f"the peak of {machine} is another machine's: on the one that measured the results, run "
             f"`rm results/peaks/{platform}.json && snakemake steptime_efficiency`"
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
     if known:
         peak = _in_precision(known, cell["precision"])
-        return peak, "" if peak else f"no peak of {cell['precision']} is known of {platform}"
+        return peak, "" if peak else f"no peak of {cell['precision']} is known of {machine}"
     if reason := peaks[platform].get("reason"):
-        return {}, f"the peak of {platform} is not known: {reason}"
-    return {}, f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}"
+        return {}, f"the peak of {machine} is not known: {reason}"
+    return {}, f"no peak of {machine} is measured for {plural(cell['threads'], 'thread')}"
 
 
 def _in_precision(known: Row, precision: str) -> Row:

@@ -35,6 +35,7 @@ from steptime.atomic import write_json
 from steptime.machine import interference, topology
 from steptime.machine.alone import alone
 from steptime.machine.variables import isolated
+from steptime.plain import plural
 from steptime.project import SCRIPTS
 
 SIZES = (512, 1024, 2048)
@@ -74,8 +75,8 @@ def measure(threads: int) -> dict[str, Any]:
     quiet = [found for found in tries if not found["disturbed"]]
     if not quiet:
         print(
-            f"The peak of {threads} threads was measured {TRIES} times, each time while other programs had CPU time: "
-            "it is marked, and `make again` measures it once more.",
+            f"Other programs disturbed all {TRIES} measurements of the peak of {plural(threads, 'thread')}: it is "
+            "marked.",
             file=sys.stderr,
         )
     return max(quiet or tries, key=lambda found: found["flops_per_second"])

@@ -238,7 +238,7 @@ def facts(measured: Measured) -> list[str]:
     ]
     several = measured.cells.groupby("platform", sort=False)["machine_id"].nunique()
     lines += [
-        f"{platform} is {number} machines of this kind."
+        f"{machine_name(platform)} is {number} machines of this kind."
         for platform, number in several.items()
         if number > 1
     ]

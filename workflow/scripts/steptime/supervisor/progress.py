@@ -15,7 +15,7 @@ import psutil
 from steptime import run
 from steptime.plain import machine_name, plural
 from steptime.plan.cell import PLACE, key_of, shard_path
-from steptime.say import DOING, say
+from steptime.say import DOING, say, say_sentence
 from steptime.supervisor import work
 
 # A line for each cell that was measured: its seconds, the stages of the grid that it is of, and its key, as JSON.
@@ -105,7 +105,7 @@ def report(title: str, result: str, seconds: float, stages: Sequence[str], key: 
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), FINISHED.open("a") as file:
         file.write(f"{json.dumps([round(seconds, 1), stages, key])}\n")
-    say(f"{_position()}{title}  {result}")
+    say_sentence(f"{_position()}{title}  {result}")
 
 
 def finished() -> list[tuple[float, list[str], str]]:
