@@ -254,6 +254,19 @@ def test_a_supervisor_that_is_stopped_or_late_knows_nothing_of_a_clock():
     assert pace.refusal([], [{"seconds": 0.1}]) and not pace.refusal([], [])
 
 
+def test_samples_that_are_taken_once_more_are_compared_with_their_own_seconds():
+    """Another program slowed the first ones, which are left out: together they took more than twice as long."""
+    seconds = [25.0, 22.0]
+    pace, now = Pace(lambda: now), 0.0
+    for took in seconds:
+        pace.begin()
+        for _ in range(int(2 * took)):
+            now += 0.5
+            pace.look(0)
+    pace.end()
+    assert pace.seconds == 22.0 and not pace.refusal([(30, 22 / 30)], [])
+
+
 def test_words_of_a_framework_become_plain_text(tmp_path):
     """Undecodable bytes of a path, colours of a terminal, a change of the direction of writing."""
     outcome = run(

@@ -23,6 +23,9 @@ class Pace:
         self._last: float | None = None
 
     def begin(self) -> None:
+        if self._last is not None:
+            # Samples are taken once more: what came before is left out, as they are.
+            self.seconds = 0.0
         self._last = self._clock()
 
     def end(self) -> None:
