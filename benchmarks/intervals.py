@@ -182,7 +182,6 @@ def _held(cells: pd.DataFrame) -> tuple[float, float]:
         prior = said.times.get(tuple(row[name] for name in KIND))
         times.append(intervals.of_repeats(medians, known(spread_of(np.log(medians)), prior)))
     pairs = [pair.known.interval for pair in said.pairs if pair.known]
-    pairs = [[1, low / middle, high / middle] for middle, low, high in pairs]
     return tuple(np.mean([low <= 1 <= high for _, low, high in each]) for each in (times, pairs))
 
 
