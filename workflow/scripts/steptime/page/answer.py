@@ -58,7 +58,7 @@ def _plain_entry(row: Row) -> dict[str, str]:
     time = _time(row["plain_seconds"]) + ("*" if says else "")
     if pd.notna(row["low"]):
         says = [f"{limits(row['low'], row['high'])} times its time above", *says]
-    ratio = "" if pd.isna(row["ratio"]) else f"{significant(row['ratio'])} × its own"
+    ratio = "" if pd.isna(row["ratio"]) else f"{significant(row['ratio'])} ×"
     return {"time": time, "ratio": ratio, "says": "; ".join(says)}
 
 

@@ -197,7 +197,7 @@ def _described(machine: dict[str, Any]) -> dict[str, str]:
         "GPUs": "; ".join(gpus) or "none",
         "System": ", ".join(filter(None, system)),
     }
-    return {name: text or "not told" for name, text in words.items()}
+    return {name: text or "unknown" for name, text in words.items()}
 
 
 def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
@@ -206,9 +206,10 @@ def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
     settings: dict[str, dict[str, dict[str, str]]] = {}
     for environment, facts in (entry for part in measured for entry in part.software.items()):
         for place, declared in facts.get("settings", {}).items():
-            settings.setdefault(environment, {}).setdefault(place, {}).update(declared)
+            named = ", ".join(map(machine_name, place.split(", ")))
+            settings.setdefault(environment, {}).setdefault(named, {}).update(declared)
     return {
-        environment: {title: str(facts.get(name) or "not told") for name, title in names.items()}
+        environment: {title: str(facts.get(name) or "unknown") for name, title in names.items()}
         | {"Settings": _declared(settings.get(environment, {}))}
         for part in measured
         for environment, facts in part.software.items()
@@ -223,7 +224,7 @@ def _declared(settings: dict[str, dict[str, str]]) -> str:
         places.setdefault(text, []).append(place)
     places.pop("", None)
     if len(places) < 2:
-        return "".join(places) or "not told"
+        return "".join(places) or "unknown"
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in places.items())
 
 
