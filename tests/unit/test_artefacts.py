@@ -49,7 +49,7 @@ def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
     assert calculated["transfer_others"] == pytest.approx(0.7619, abs=5e-5)
     assert calculated["effective_share"] == pytest.approx(65.62, abs=0.0051)
     # 63 GB/s of STREAM's copy move 31.5 GB/s, which are the paper's own.
-    here = data[data["place"] == "local-cpu"].set_index("key")["value"]
+    here = data[data["place"] == "this machine"].set_index("key")["value"]
     assert here["transfer_one"] == pytest.approx(calculated["transfer_one"])
     assert "0.253968" in [entry.text for entry in layout.loc["Transfer to one device"].iloc[0]]
 

@@ -74,9 +74,9 @@ def test_the_transfer_model_takes_the_fastest_sum_of_a_machine(tmp_path):
     assert summed == {"local-cpu": pytest.approx(4e9)} and transfer.summed_per_second([]) == {}
     printed = read_printed(ROOT / "resources/papers/wuensche2018/transfer.csv")
     data, layout = transfer.table(given(printed=printed, peaks={}, parts=[made]))
-    found = data[data["place"] == "local-cpu, sums over ranks"].set_index("key")["value"]
+    found = data[data["place"] == "this machine, sums over ranks"].set_index("key")["value"]
     assert found["bandwidth"] == pytest.approx(4) and found["transfer_one"] == pytest.approx(2)
-    assert ("Measured bandwidth", "local-cpu, sums over ranks") in layout.columns
+    assert ("Measured bandwidth", "this machine, sums over ranks") in layout.columns
 
 
 def test_the_transfer_model_takes_the_disk_of_a_machine():
@@ -84,7 +84,7 @@ def test_the_transfer_model_takes_the_disk_of_a_machine():
     peaks = {"local-cpu": {"threads": {}, "disk_bytes_per_second": 2e9}, "old": {"threads": {}}}
     made = given(printed=printed, peaks=peaks)
     data, layout = transfer.table(made)
-    found = data[data["place"] == "local-cpu, disk"].set_index("key")["value"]
+    found = data[data["place"] == "this machine, disk"].set_index("key")["value"]
     assert found["ssd"] == found["bandwidth"] == 2 and found["transfer_one"] == pytest.approx(4)
     assert ("Measured bandwidth", "old, disk") not in layout.columns
     assert any("past the kernel's cache" in note for note in made.page.notes)

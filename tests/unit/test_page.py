@@ -131,23 +131,25 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
             for repeat in (1, 2, 3)
         ),
         cell("chainer", None, 1, **CRASHED),
+        cell("torch", 1.0, 1, network="lenet"),
     )
     table = tmp_path / "tables/steptime_ratios"
     tables.write(table, *ratios.table(inputs(measured=read)), words())
     files = [str(table.with_suffix(ending)) for ending in (".parquet", ".html")]
     text = build(tmp_path, read, entry("steptime_ratios", "ratios", files=files))
     opening = text[text.index('id="answer"') : text.index('id="further"')]
-    assert "Fastest on single networks, of 2: PyTorch 9.9.0 on 1." in opening
+    assert "Fastest on single networks, of 3: PyTorch 9.9.0 on 1." in opening
     assert "Overall, PyTorch 9.9.0 is fastest; MXNet 9.9.0 takes 1.2" in opening
     entries = re.findall(r'<td class="(\w*)" title="([^"]*)">(.*?)</td>', opening)
     assert [kind for kind, _, shown in entries if ">fastest<" in shown] == ["best"]
     assert [kind for kind, _, shown in entries if "?" in shown] == [] and "equal" in opening
     assert ("dash", "crashed: ended by SIGSEGV", "–") in entries
+    assert ">nan<" not in opening
     # The overall fastest comes first, what has no time last, and each time leads to its samples.
     headings = re.findall(r'<th scope="col">([^<]*)</th>', opening)
     assert headings == ["Network", "PyTorch 9.9.0", "MXNet 9.9.0", "Chainer 9.9.0"]
     links = re.findall(r'href="#(samples-[^"]*)"', opening)
-    assert len(links) == 4 and all(f'id="{link}"' in text for link in links)
+    assert len(links) == 5 and all(f'id="{link}"' in text for link in links)
     assert answer.changes(None) == "" and answer.decided(None)["says"] == ""
 
 

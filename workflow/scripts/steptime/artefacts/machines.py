@@ -11,7 +11,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import OURS, PAPER, Entry
-from steptime.render.words import cores_text, gibibytes, plural, significant
+from steptime.render.words import cores_text, gibibytes, machine_name, plural, significant
 
 COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
 NO_COUNTER = "no counter of energy was read on it"
@@ -72,7 +72,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         ]
         missing = entry.get("not_here", {}).items()
         facts += [{"quantity": name, "note": why_not} for name, why_not in missing]
-        here = {"source": OURS, "platform": platform, "place": platform, "note": ""}
+        here = {"source": OURS, "platform": platform, "place": machine_name(platform), "note": ""}
         rows += [here | row for row in facts]
     data = pd.DataFrame(rows, columns=COLUMNS)
     common.describe(inputs, *([NUMBERS] if "down" not in entry else []))

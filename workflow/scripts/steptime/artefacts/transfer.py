@@ -7,6 +7,7 @@ import pandas as pd
 from steptime.artefacts import exchange
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plain import machine_name
 from steptime.reading import InputError
 from steptime.render.columns import dash, laid_out
 from steptime.render.tables import Entry
@@ -54,10 +55,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             f"The transfer model needs a row with the column '{missing[0]}' in its printed numbers: add it."
         )
     theirs = rows["number"].to_dict()
-    copied = {name: copied_per_second(peak) for name, peak in peaks.items() if peak["threads"]}
-    copied |= {f"{platform}, sums over ranks": most for platform, most in summed.items()}
+    copied = {
+        machine_name(name): copied_per_second(peak)
+        for name, peak in peaks.items()
+        if peak["threads"]
+    }
+    copied |= {
+        f"{machine_name(platform)}, sums over ranks": most for platform, most in summed.items()
+    }
     disks = {
-        f"{name}, disk": peak["disk_bytes_per_second"]
+        f"{machine_name(name)}, disk": peak["disk_bytes_per_second"]
         for name, peak in peaks.items()
         if peak.get("disk_bytes_per_second")
     }

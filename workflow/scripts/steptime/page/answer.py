@@ -66,18 +66,19 @@ def _entry(row: Row) -> dict[str, Any]:
     """A result: its time, its ratio, what a reader sees when pointing at it, and the key of its samples."""
     if pd.isna(row["ratio"]):
         return {"time": DASH, "ratio": "", "kind": "dash", "says": why(row), "key": ""}
-    says, kind = marked(row), "best" if row["verdict"] == FASTEST else ""
+    word = row["verdict"] if pd.notna(row["verdict"]) else ""
+    says, kind = marked(row), "best" if word == FASTEST else ""
     star, shown = "*" if says else "", f"{significant(row['ratio'])} ×"
     if pd.notna(row["low"]):
         says = [f"{limits(row['low'], row['high'])} times the shortest", *says]
     is_shortest = row["fastest"] == f"{row['environment']}.{row['mode']}"
     if is_shortest:
-        shown = row["verdict"] or "alone"
-    elif row["verdict"] == NOT_DECIDED:
+        shown = word or "alone"
+    elif word == NOT_DECIDED:
         says, kind = [NOT_DECIDED, *says], "undecided"
         shown = f"{shown}?"
     else:
-        says = [*([row["verdict"]] if row["verdict"] else []), *says]
+        says = [*filter(None, [word]), *says]
     seconds = row["seconds"]
     entry: Row = {
         "time": f"{_time(seconds)}{star}",
