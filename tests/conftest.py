@@ -99,8 +99,8 @@ class Checkout:
 
     def await_doing(self, words: str) -> None:
         """Waits until a program of a run has written that it does this."""
-        path, end = self.root / ".snakemake/steptime/doing", time.monotonic() + 600
-        while not (path.exists() and words in path.read_text()):
+        runs, end = self.root / ".snakemake/steptime", time.monotonic() + 600
+        while not any(words in path.read_text() for path in runs.glob("*/doing")):
             assert time.monotonic() < end, words
             time.sleep(0.1)
 

@@ -16,6 +16,10 @@ from snakemake.exceptions import WorkflowError
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
+# Before `steptime.run` is imported, which names this run's own folder by it.
+if MAIN and not ONLY_TELLS:
+    os.environ.update(STEPTIME_RUN=str(os.getpid()))
+os.environ.setdefault("STEPTIME_RUN", "")
 
 from steptime import machine, networks, run, tasks, warm
 from steptime.cells import footers
@@ -132,15 +136,14 @@ after_dry_run(tell_plan)
 share_out_host()
 
 if MAIN and not ONLY_TELLS:
-    if CORES == 0:
+    if CORES is not None and CORES < 1:
         sys.exit(
-            "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
+            f"With --cores {CORES} no job can begin: write --cores all, or how many CPUs jobs may take."
         )
     for sentence in CONFIGURATION.left_out:
         say_sentence(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
-    os.environ.update(STEPTIME_RUN=str(os.getpid()))
     folders.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config")))
 
 # The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of trained networks, and of
@@ -203,7 +206,15 @@ def begin_run():
     try:
         folders.check_writable(files_to_make())
         expected = {key: EXPECTED.of(cell) for key, cell in PLAN.cells.items()}
-        written.write(replace(PLAN, expected=expected), PLAN_FILE)
+        plan = replace(PLAN, expected=expected)
+        if CONFIGURATION.grid_name in run.grids_of_others() and not written.is_there(
+            plan, PLAN_FILE
+        ):
+            raise WorkflowError(
+                f"Another run in this folder measures other results of the grid '{CONFIGURATION.grid_name}': wait until it "
+                "ends, or work in another folder (--directory)."
+            )
+        written.write(plan, PLAN_FILE)
     except configuration.ConfigurationError as error:
         raise WorkflowError(str(error)) from error
     except OSError as error:

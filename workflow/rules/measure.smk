@@ -24,5 +24,5 @@ rule measure_cell:
         '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --images {input.images}"
         " --reference {input.reference} --shard {output.shard} --log {log}"
-        " && if part=$(cat .snakemake/steptime/due 2>/dev/null); then rm .snakemake/steptime/due;"
+        " && due=.snakemake/steptime/$STEPTIME_RUN/due && if part=$(cat $due 2>/dev/null); then rm $due;"
         ' "$STEPTIME_LAUNCH" page.so_far "$part" || true; fi'

@@ -11,10 +11,13 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from steptime import warm
 from steptime.reading import InputError
 
+# What a module has that is a program.
+STARTS = 'if __name__ == "__main__":'
 # No space, no quota left, or a file above the limit of the shell (`ulimit -f`).
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -22,11 +25,29 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def main() -> None:
     """Command line: the program's module and its own arguments."""
     del sys.argv[0]
-    name = sys.argv[0]
+    name = next(iter(sys.argv), "launch")
     with said_in_words(name):
+        _require_program(sys.argv[:1])
         if (status := warm.status_of(sys.argv)) is not None:
             sys.exit(status)
         runpy.run_module(f"steptime.{name}", run_name="__main__", alter_sys=True)
+
+
+def _require_program(named: list[str]) -> None:
+    """Ends with the list of programs where none of them is named."""
+    folder = Path(__file__).parent
+    paths = {path.relative_to(folder).with_suffix(""): path for path in folder.rglob("*.py")}
+    modules = {".".join(relative.parts): path for relative, path in paths.items()}
+    if named and named[0] in modules:
+        return
+    programs = sorted(name for name, path in modules.items() if STARTS in path.read_text("utf-8"))
+    programs.remove("__main__")
+    listed = "\n  ".join(programs)
+    if named and named[0] in ("-h", "--help"):
+        print(f"usage: launch PROGRAM ..., and launch PROGRAM --help; the programs are\n  {listed}")
+        sys.exit()
+    what = f"There is no program '{named[0]}'" if named else "Name a program"
+    sys.exit(f"{what}: launch PROGRAM ..., with one of\n  {listed}")
 
 
 @contextmanager

@@ -9,10 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from steptime.atomic import atomic_write
 
-FOLDER = Path(".snakemake/steptime")
+RUNS = Path(".snakemake/steptime")
+# Each run has its own: another one may begin beside it in the same project.
+FOLDER = RUNS / os.environ.get("STEPTIME_RUN", "")
 FILE = FOLDER / "run.json"
+# For programs that a user starts: the run that began last.
+LAST = RUNS / "run.json"
 # What holds in this process alone, as in a program that a user starts with a file of platforms.
 TOLD: dict[str, Any] = {}
 
@@ -20,8 +26,9 @@ TOLD: dict[str, Any] = {}
 def begin(**facts: Any) -> None:
     """Writes down what holds for the run that begins."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with atomic_write(FILE) as file:
-        file.write(json.dumps(facts).encode())
+    for path in {FILE, LAST}:
+        with atomic_write(path) as file:
+            file.write(json.dumps(facts).encode())
 
 
 def facts() -> dict[str, Any]:
@@ -35,6 +42,13 @@ def facts() -> dict[str, Any]:
     if is_under_way():
         sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
     return TOLD
+
+
+def grids_of_others() -> set[str]:
+    """The grids of the other runs that are under way in this folder."""
+    files = [path for path in RUNS.glob("*/run.json") if path != FILE]
+    alive = [path for path in files if psutil.pid_exists(int(path.parent.name))]
+    return {Path(json.loads(path.read_text()).get("grid", "")).stem for path in alive}
 
 
 def is_under_way() -> bool:

@@ -25,6 +25,18 @@ def of_others(grid_name: str) -> list[str]:
 
 def write(plan: Plan, path: Path) -> None:
     """Writes a plan, whole or not at all, where it is not there as it is. Raises OSError."""
+    if is_there(plan, path):
+        return
+    with atomic_write(path) as file:
+        file.write(_text(plan))
+
+
+def is_there(plan: Plan, path: Path) -> bool:
+    """Whether this very plan is in the file."""
+    return path.is_file() and path.read_bytes() == _text(plan)
+
+
+def _text(plan: Plan) -> bytes:
     # Thousands of cells have them in common.
     texts = [json.dumps(facts) for facts in plan.expected.values()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -37,11 +49,7 @@ def write(plan: Plan, path: Path) -> None:
         "looks": plan.looks,
         "proven": plan.proven,
     }
-    text = json.dumps(content).encode()
-    if path.is_file() and path.read_bytes() == text:
-        return
-    with atomic_write(path) as file:
-        file.write(text)
+    return json.dumps(content).encode()
 
 
 def read(path: Path) -> Plan:

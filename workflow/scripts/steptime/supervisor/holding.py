@@ -5,6 +5,7 @@ A closed terminal, a power cut or `kill -9` leaves Snakemake's lock, and the sam
 
 import fcntl
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,13 +15,15 @@ FOLDER = Path(".snakemake")
 
 
 def hold(folder: Path = FOLDER) -> int | None:
-    """Holds a run's folder until this process ends, and opens what a killed run left locked; the file, or None."""
+    """Holds a run's folder until this process ends, and clears what ended runs left there; the file, or None."""
     try:
         (folder / "steptime").mkdir(parents=True, exist_ok=True)
         file = os.open(folder / "steptime" / "held", os.O_RDWR | os.O_CREAT, 0o666)
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _open_left_locks(folder / "locks", file)
+            for left in (folder / "steptime").glob("*/"):
+                shutil.rmtree(left, ignore_errors=True)
         fcntl.flock(file, fcntl.LOCK_SH)
     except OSError:
         return None

@@ -107,7 +107,7 @@ def words(guessed: Mapping[str, float], kins: Mapping[str, list[str]]) -> str:
         parts.append(f"{made} ({', '.join(lacking)}; {about})")
     things = "table or figure" if len(shown) == 1 else "tables and figures"
     parts += [f"{len(shown)} {things}"] if shown else []
-    return ", ".join(parts)
+    return ", ".join(parts) or plural(len(guessed), "file")
 
 
 def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration") -> list[str]:

@@ -39,7 +39,7 @@ def main() -> None:
                 if os.fork() == 0:
                     _answer(connection)
     # Who copies the project's folder could not copy it.
-    Path(ADDRESS).unlink()
+    Path(ADDRESS).unlink(missing_ok=True)
 
 
 def _answer(connection: socket.socket) -> None:
