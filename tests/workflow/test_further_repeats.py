@@ -51,7 +51,7 @@ def test_what_is_not_decided_alone_is_measured_further_and_the_next_run_asks_for
     ran.run(*WHAT)
     assert ran.times() == before
     printed = ran.run(*IN_MINUTES)
-    assert "after 2 trials, 1 of 3 pairs are not decided: 2 results of them get" in printed
+    assert "after 2 trials, 1 of 3 pairs is not decided: 2 results of them get" in printed
     assert "[1/2 " in printed and "[2/2 " in printed
     after = ran.times()
     new = after.keys() - before.keys()

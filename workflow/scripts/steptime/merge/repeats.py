@@ -98,7 +98,8 @@ def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
 
 
 def _tell(compared: int, open_pairs: int, last: int, count: int, lasting: float) -> None:
-    text = f"after {last} trials, {open_pairs} of {plural(compared, 'pair')} are not decided"
+    are = "is" if open_pairs == 1 else "are"
+    text = f"after {last} trials, {open_pairs} of {plural(compared, 'pair')} {are} not decided"
     if count:
         text += f": {plural(count, 'result')} of them get another run (about {progress.duration(lasting)})"
     elif open_pairs:
