@@ -16,6 +16,8 @@ from steptime.plan import digests, exchanges
 from steptime.plan.cell import PLAIN, Cell, apart_of, network_of
 from steptime.plan.configuration import Configuration
 
+# What a program says, and where a run keeps its state, changes no number.
+SAYING = [digests.module_path(f"steptime.{name}") for name in ("say", "run")]
 # What of a cell decides its adapter and its code, in the order of `_framework_facts`.
 KIND = ("environment", "mode", "network", "task", "devices", "exchange")
 
@@ -112,7 +114,8 @@ class Expected:
     def _code_for(self, network: str, *modules: str) -> str:
         """Digest of modules and all that they import, without what only other networks need."""
         used = networks.used_records(self.configuration.specify(network))
-        files = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
+        known = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
+        files = [path for path in known if path not in SAYING]
         return digests.code_digest(files, networks.RECORDS, used)
 
     def _environment_digest(self, environment: str) -> str:
