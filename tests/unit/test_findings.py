@@ -651,3 +651,57 @@ def test_words_of_claims_are_decided_number_by_number(tmp_path):
     deviations = np.log(known["high"] / known["low"]) / 2 / evidence.NORMAL
     both = [np.hypot(*deviations[known["network"] == name]) for name in known["network"].unique()]
     assert findings._errors(value, scope, ratio) == pytest.approx(ratio * both, rel=0.03)
+
+
+@pytest.mark.parametrize("error", [0.015, 0.03])
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [
+        ("least(time(framework=OTHERS) / time(framework='a', network='fcn5'))", "above"),
+        ("others(framework='a') / time(framework='a')", "above"),
+        ("time(framework='a') / others(framework='a')", "below"),
+        ("most(time(framework='a', network='fcn5') / time(framework=OTHERS))", "below"),
+    ],
+)
+def test_an_extreme_of_noisy_numbers_is_asked_of_each_of_them(value, bound, error):
+    """Twelve frameworks take 1.02 times as long as one; the least of what is measured is often below 1."""
+    names = [f"b{at}" for at in range(12)]
+    places = {"network": "fcn5", "framework": ["a", *names], "platform": "cpu", "device": "cpu"}
+    places |= {"threads": 1, "batch": 64, "devices": 1, "cores": 4, "exchange": "", "grid": ""}
+    times = pd.DataFrame(places).assign(runner=lambda rows: rows["framework"], family="")
+    random, wrong, draws = np.random.default_rng(1), 0, 60
+    errors = np.array([0, *[error] * 12])
+    claim = {"value": value.replace("OTHERS", str(names)), bound: 1}
+    for _ in range(draws):
+        seconds = np.array([1, *[1.02] * 12]) * np.exp(errors * random.normal(size=13))
+        ends = {"low": np.exp(-1.96 * errors), "high": np.exp(1.96 * errors)}
+        known = dict.fromkeys(NUMBERS, seconds)
+        known |= {name: seconds * ends[name[-4:].strip("_")] for name in (*LOW, *HIGH)}
+        scope = Scope("", times.assign(**known), pd.DataFrame(), {}, {})
+        wrong += findings.check(claim, scope).verdict == FAILS
+    assert wrong / draws <= 0.05
+
+
+def test_the_best_of_some_by_the_best_of_others_is_shown_of_each_of_the_first():
+    """Of two sets, every one of the first must beat one of the second: which of these is best was not known before."""
+    times = pd.DataFrame(
+        {"network": "fcn5", "framework": "a", "platform": ["x", "y"] * 2, "threads": 1, "batch": 64}
+    ).assign(device=["cpu", "cpu", "gpu", "gpu"], devices=1, cores=4, exchange="", grid="")
+    times = times.assign(runner="a", family="")
+    value = (
+        "least(time(device='cpu'), over='platform') / least(time(device='gpu'), over='platform')"
+    )
+
+    def asked(*seconds, error):
+        seconds = np.array(seconds)
+        known = {NUMBERS[0]: seconds}
+        known |= {LOW[0]: seconds * np.exp(-1.96 * error), HIGH[0]: seconds * np.exp(1.96 * error)}
+        known |= dict.fromkeys([*NUMBERS[1:], *LOW[1:], *HIGH[1:]], seconds)
+        scope = Scope("", times.assign(**known), pd.DataFrame(), {}, {})
+        found = findings.check({"value": value, "above": 1}, scope)
+        return found.verdict, found.values.tolist()
+
+    assert asked(2.0, 3.0, 1.0, 9.0, error=0.1) == (HOLDS, [2.0])
+    # Of one number, 1.3 would be shown to be above 1; not of the better one of two.
+    assert asked(1.3, 3.0, 1.0, 9.0, error=0.1)[0] == findings.UNDECIDED
+    assert asked(0.5, 0.6, 1.0, 1.0, error=0.1) == (FAILS, [0.5])

@@ -22,7 +22,7 @@ def evaluate(expression: str, scope: Scope) -> pd.Series:
     numbers = _value(parse(expression), scope)
     if not isinstance(numbers, pd.Series):
         numbers = pd.Series([float(numbers)])
-    numbers = numbers.dropna()
+    numbers = numbers.dropna().astype(float)
     if numbers.empty:
         raise NothingThereError("no place has all the numbers that it asks for")
     return numbers

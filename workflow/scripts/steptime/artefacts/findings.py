@@ -197,16 +197,17 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
     """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
     scope = replace(scope, asked=set(), places=set(), rows=set())
     try:
-        values = expressions.evaluate(finding["value"], scope)
+        numbers = expressions.evaluate(finding["value"], scope)
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
-    verdict = _verdict(finding, _chances_outside(finding, scope, values))
+    values = functions.chosen(numbers)
+    verdict = _verdict(finding, *_chances(finding, scope, numbers))
     asked, places = frozenset(scope.asked), frozenset(scope.places)
     return Check(verdict, _words(finding, values), values, asked, places)
 
 
-def _verdict(finding: dict[str, Any], outside: np.ndarray) -> str:
-    """The verdict, from the chance of each number that it lies outside the bounds; a wrong one has a chance of ERROR.
+def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray) -> str:
+    """The verdict, from the `_chances` of each number; a wrong one has a chance of ERROR.
 
     That `least` of n numbers lie within is shown where the least-th smallest chance, times n - least + 1, is small
     enough: so many other choices of them there are for a lucky one (Rueger 1978; `every` needs no correction, `some`
@@ -216,24 +217,40 @@ def _verdict(finding: dict[str, Any], outside: np.ndarray) -> str:
     least = HOW_MANY[finding.get("of", "every")](count)
     for verdict, chances, needed in (
         (HOLDS, outside, least),
-        (FAILS, 1 - outside, count - least + 1),
+        (FAILS, inside, count - least + 1),
     ):
         if np.sort(chances)[needed - 1] * (count - needed + 1) <= ERROR:
             return verdict
     return UNDECIDED
 
 
-def _chances_outside(finding: dict[str, Any], scope: Scope, values: pd.Series) -> np.ndarray:
-    numbers = values.to_numpy(float)
-    errors = _errors(finding["value"], scope, numbers)
-    chances = np.zeros(len(numbers))
+def _chances(
+    finding: dict[str, Any], scope: Scope, numbers: pd.Series
+) -> tuple[np.ndarray, np.ndarray]:
+    """The chance to find a number so far inside of the bounds while it is outside, and so far outside while inside.
+
+    An extreme is no single number: the smallest is above a bound where every number is, and below it where some is.
+    To show it of every number needs no correction, to show it of some needs Bonferroni's.
+    """
+    errors = _errors(finding["value"], scope, numbers.to_numpy(float))
+    outside, inside = [], []
     for name in BOUNDS.keys() & finding.keys():
         is_lower = name in ("above", "at_least")
-        distance = numbers - finding[name] if is_lower else finding[name] - numbers
-        outside = ~BOUNDS[name][1](numbers, finding[name])
-        known = ndtr(-distance / np.where(errors > 0, errors, 1))
-        chances += np.where(errors > 0, known, outside)
-    return np.minimum(chances, 1)
+        distances = (numbers - finding[name]) * (1 if is_lower else -1)
+        known = ndtr(-distances / np.where(errors > 0, errors, 1))
+        beyond = known.where(errors > 0, ~BOUNDS[name][1](numbers, finding[name])).astype(float)
+        upwards, downwards = ({"least": _every, "most": _some}, {"least": _some, "most": _every})
+        outside.append(functions.chosen(beyond, upwards if is_lower else downwards))
+        inside.append(functions.chosen(1 - beyond, downwards if is_lower else upwards))
+    return np.max(outside, axis=0), np.minimum(len(inside) * np.min(inside, axis=0), 1)
+
+
+def _every(chances: pd.Series) -> float:
+    return float(chances.max())
+
+
+def _some(chances: pd.Series) -> float:
+    return min(len(chances) * float(chances.min()), 1)
 
 
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:

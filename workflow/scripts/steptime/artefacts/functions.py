@@ -1,16 +1,19 @@
 """What an expression of `expressions` may call: functions that select numbers, or make others of them.
 
 Each gives a number, or a series of them by place (network, framework, platform, threads, batch); two series meet in
-the places that they share. Threads are a number, or as many as the machine of each time has physical cores: `cores`,
-`2*cores`, `<=cores`, `>cores`, `!=cores`.
+the places that they share. An extreme (`least`, `most`, `others`, `larger`) keeps all numbers that it chooses from, and
+has a level for its choice: a bound of the smallest number is one of every number, or of some.
+
+Threads are a number, or as many as the machine of each time has physical cores: `cores`, `2*cores`, `<=cores`,
+`>cores`, `!=cores`.
 """
 
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +25,9 @@ from steptime import networks as specifications
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Which of many draws of all times a row is of, where they are computed with together.
 DRAW = "draw"
+# What a level of numbers to choose from is called: 'least 0', 'most 1' ..., those inside of others first.
+CHOICE = re.compile(r"(?P<which>least|most) (?P<at>\d+)")
+THE_OTHER = {"least": "most", "most": "least"}
 # Of single operations: which, and in which way it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "device", "grid", "seconds"]
 # Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
@@ -68,7 +74,7 @@ class Scope:
     device stands for each of its platforms. `batches` is the mini-batch size of each network where a claim names none,
     `networks` are the paper's. `alone` has the times of single operations, `varied` what variants of a network reached.
     `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
-    with more threads than cores, `rows` the index of the times that were selected.
+    with more threads than cores, `rows` the index of the times that were selected. `choices` counts the extremes.
     """
 
     paper: str
@@ -84,18 +90,51 @@ class Scope:
     asked: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str, bool]] = field(default_factory=set)
     rows: set[int] = field(default_factory=set)
+    choices: Iterator[int] = field(default_factory=count)
 
 
 def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
     """An operation on two numbers; on two series of them, in each place that both have."""
+    if operation in (operator.sub, operator.truediv):
+        right = _turned(right)
     if not isinstance(left, pd.Series) or not isinstance(right, pd.Series):
         return operation(left, right)
     shared = [name for name in left.index.names if name in right.index.names]
     one, other = left.rename("left").reset_index(), right.rename("right").reset_index()
     both = one.merge(other, **({"on": shared} if shared else {"how": "cross"}))
-    places = [name for name in (*PLACE, DRAW) if name in both]
+    places = [name for name in both if name in (*PLACE, DRAW) or CHOICE.fullmatch(name)]
     result = operation(both["left"], both["right"])
     return result.set_axis(pd.MultiIndex.from_frame(both[places])) if places else result
+
+
+def _turned(numbers: Number) -> Number:
+    """What is subtracted or divided by makes the result the larger, the smaller it is itself."""
+    if not isinstance(numbers, pd.Series):
+        return numbers
+    turned = (
+        CHOICE.sub(lambda name: f"{THE_OTHER[name['which']]} {name['at']}", level or "")
+        for level in numbers.index.names
+    )
+    return numbers.rename_axis([name or None for name in turned])
+
+
+def _choices(numbers: pd.Series) -> list[str]:
+    """The levels of its choices, those inside of others first."""
+    found = [CHOICE.fullmatch(name) for name in numbers.index.names if name]
+    return [each[0] for each in sorted(filter(None, found), key=lambda each: int(each["at"]))]
+
+
+def chosen(
+    numbers: pd.Series, ways: Mapping[str, Callable[[pd.Series], float]] | None = None
+) -> pd.Series:
+    """The extremes themselves, or what the `ways` make of all that `least` and `most` choose from."""
+    ways = ways or {"least": np.min, "most": np.max}
+    for name in _choices(numbers):
+        levels = [level for level in numbers.index.names if level != name]
+        way = ways[name.split()[0]]
+        grouped = numbers.groupby(level=levels, sort=False) if levels else None
+        numbers = grouped.agg(way) if grouped else pd.Series([way(numbers)])
+    return numbers
 
 
 def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.DataFrame:
@@ -215,35 +254,40 @@ def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> p
     rows = _select(scope, where)
     left_out = rows["framework"].isin(_names(scope, "framework", framework)[0])
     seconds = _by_place(rows[~left_out], where)
-    return _over(seconds, "framework", "max" if slowest else "min")
+    return _choice(scope, seconds, "framework", "most" if slowest else "least")
 
 
-def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
-    dropped = _list(over)
-    levels = [name for name in numbers.index.names if name not in dropped]
-    levels = levels if dropped else [name for name in levels if name == DRAW]
-    return getattr(numbers.groupby(level=levels, sort=False) if levels else numbers, how)()
+def _choice(scope: Scope, numbers: pd.Series, over: str | list[str], which: str) -> pd.Series:
+    """All numbers to choose from; a level has the place of those that differ in `over` alone."""
+    places = numbers.index.to_frame(index=False)
+    kept = [DRAW, *_choices(numbers)]
+    dropped = [name for name in places if (name in _list(over) if over else name not in kept)]
+    at = places.groupby(dropped, sort=False).ngroup() if dropped else 0
+    levels = places.drop(columns=dropped).assign(**{f"{which} {next(scope.choices)}": at})
+    return numbers.set_axis(pd.MultiIndex.from_frame(levels))
 
 
-def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
+def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> pd.Series:
     """The smallest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
-    return _over(_of_several(numbers, over), over, "min")
+    return _choice(scope, _of_several(numbers, over), over, "least")
 
 
-def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
+def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> pd.Series:
     """The largest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
-    return _over(_of_several(numbers, over), over, "max")
+    return _choice(scope, _of_several(numbers, over), over, "most")
 
 
 def larger(scope: Scope, first: Number, second: Number) -> Number:
     """The larger of two numbers in each place that has both."""
-    return meet(first, second, np.maximum)
+    both = [meet(first, second, which) for which in (lambda one, _: one, lambda _, other: other)]
+    level = f"most {next(scope.choices)}"
+    return pd.concat(dict(enumerate(both)), names=[level])
 
 
 def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
     """Numbers of places with two frameworks or networks at least, where these are compared."""
-    dropped = _list(over)
-    levels = [name for name in numbers.index.names if name not in dropped]
+    dropped, kept = _list(over), _choices(numbers)
+    levels = [name for name in numbers.index.names if name not in (*dropped, *kept)]
     for compared in {"framework", "network"} & {*dropped} & {*numbers.index.names}:
         names = numbers.index.to_frame()[compared]
         counts = names.groupby(level=levels).transform("nunique") if levels else names.nunique()
@@ -255,7 +299,10 @@ def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
 
 def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
     """The mean of all numbers, or of those that differ in `over` alone."""
-    return _over(numbers, over, "mean")
+    numbers, dropped = chosen(numbers), _list(over)
+    levels = [name for name in numbers.index.names if name not in dropped]
+    levels = levels if dropped else [name for name in levels if name == DRAW]
+    return numbers.groupby(level=levels, sort=False).mean() if levels else float(numbers.mean())
 
 
 def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.Series:
