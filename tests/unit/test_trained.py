@@ -109,7 +109,7 @@ def test_a_training_without_an_epoch_says_why(monkeypatch, capsys):
 
 def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     """One diverged, which shortens no other; of one, an epoch more than the others have is left out."""
-    keys = [TRAINING.key.replace("-mnist-", f"-mnist-hidden-{nodes}-") for nodes in (25, 100, 784)]
+    keys = [TRAINING.key.replace("-mnist.", f"-mnist-hidden-{nodes}.") for nodes in (25, 100, 784)]
     told = {"dataset_label": "Digits", "target_accuracy": 0.99, "framework": "torch"}
     write(keys[0], variant="mnist-hidden-25", foreign_cpus=0.5, **told)
     write(keys[1], variant="mnist-hidden-100", epochs=1, stopped="seconds", **told)
@@ -136,7 +136,7 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     """An epoch takes 2 s and the next one 4; one is there after the first, and one never."""
     told = {"dataset_label": "Digits", "target_accuracy": 0.99, "framework": "torch"}
     told |= {"network": "mnist", "variant": "mnist-hidden-100"}
-    base, keys = TRAINING.key.replace("-mnist-", "-mnist-hidden-100-"), []
+    base, keys = TRAINING.key.replace("-mnist.", "-mnist-hidden-100."), []
     for devices, exchange, losses in (
         (1, "", (0.4, 0.25)),
         (2, "sync", (0.4, 0.26)),

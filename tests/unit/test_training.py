@@ -193,7 +193,7 @@ def trainings(loaded):
 def test_a_subset_has_a_name_of_its_own_and_gives_way_to_the_whole():
     subset = trainings(load())
     assert {training.dataset for training in subset.values()} == {"mnist-5k"}
-    assert f"local-cpu/training/{TORCH}.eager.float32-mnist-on-mnist-5k-b128-t1-d1-r1" in subset
+    assert f"local-cpu/training/{TORCH}.eager.float32-mnist.mnist-5k-b128-t1-d1-r1" in subset
     whole = trainings(load(data={"mnist": "somewhere"}))
     assert {training.dataset for training in whole.values()} == {"mnist"} and not set(whole) & set(
         subset

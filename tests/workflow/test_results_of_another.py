@@ -102,7 +102,7 @@ def test_results_of_something_else_are_not_taken_and_not_shown(
     here.copy_badly(there, *CARRIED)
     done = here.snakemake("--dry-run", *WHAT)
     assert done.returncode == 1 and words in done.stdout, done.stdout
-    assert "`rm results/cells/far/step/standin-1.0.*-tiny-b*`" in done.stdout
+    assert "`rm results/cells/far/step/standin-1.0.*.*-tiny-b*-t*-d**-r*.parquet`" in done.stdout
 
 
 def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
