@@ -139,7 +139,7 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
     text = build(tmp_path, read, entry("steptime_ratios", "ratios", files=files))
     opening = text[text.index('id="answer"') : text.index('id="further"')]
     assert "Fastest on single networks, of 3: PyTorch 9.9.0 on 1." in opening
-    assert "Overall, PyTorch 9.9.0 is fastest; MXNet 9.9.0 takes 1.2" in opening
+    assert "On 2 of 3 networks, PyTorch 9.9.0 is fastest; MXNet 9.9.0 takes 1.2" in opening
     entries = re.findall(r'<td class="(\w*)" title="([^"]*)">(.*?)</td>', opening)
     assert [kind for kind, _, shown in entries if ">fastest<" in shown] == ["best"]
     assert [kind for kind, _, shown in entries if "?" in shown] == [] and "equal" in opening

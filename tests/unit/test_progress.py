@@ -256,7 +256,7 @@ def test_the_last_screen_is_the_answer_in_24_lines(under_way, monkeypatch, capsy
     text = "\n".join(lines)
     assert re.search(r"PyTorch 9\.9\.0 +100\.8 +302\.4 ", text)
     assert re.search(r"JAX 9.* – ", text), text
-    assert "\nOverall, PyTorch 9.9.0, MXNet 9.9.0 and JAX" in text
+    assert "\nOn 1 of 2 networks, PyTorch 9.9.0, MXNet 9.9.0 and JAX" in text
     assert "2 results disturbed by something else, as MXNet 9.9.0 on fcn5" in text
     assert "`make again GRID=mine`" in text and "Report: results/report/index.html" in text
 

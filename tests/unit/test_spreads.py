@@ -16,8 +16,9 @@ import intervals as simulation
 from steptime.merge.summary import COLUMNS, FACTS, summarise
 from steptime.plan.cell import IDENTITY
 from steptime.render.words import spread
-from steptime.statistics import ratios, spreads, words
+from steptime.statistics import overall, ratios, spreads, words
 from steptime.statistics.intervals import of_repeats
+from steptime.statistics.pairs import both_ways
 from steptime.statistics.spreads import KIND, Spread, is_odd, known, priors
 
 RUNS = Path(__file__).parents[1] / "cases/statistics"
@@ -115,6 +116,19 @@ def test_words_are_paid_for_over_the_whole_table():
     for network in (f"net{number:02}" for number in range(2, 13)):
         assert "fastest" not in [found[network, name] for name in "abc"]
         assert found[network, "b"] != "slower" and found[network, "c"] == "slower"
+
+
+def test_a_single_network_has_the_same_word_overall_as_by_itself():
+    """An overall comparison is paid for by itself; of one network it would say more than the pair does."""
+    cells = run("words")
+    pairs = both_ways(words.estimate(cells).pairs)
+    for place in words.places(cells):
+        (leader, *_), rows = place.index, {at: words.key(row) for at, row in place.iterrows()}
+        means = overall.overall([place], pairs)
+        for at in place.index[1:]:
+            mean = means[place.at[at, "environment"], place.at[at, "mode"]]
+            pair = pairs[rows[at], rows[leader]]
+            assert (mean.low, mean.high, mean.word) == (pair.low, pair.high, pair.word)
 
 
 def test_ratios_of_the_same_trials_do_not_know_what_slowed_both():

@@ -114,8 +114,8 @@ def fastest(rows: pd.DataFrame) -> str:
         return "There is nothing to compare."
     runners = rows.drop_duplicates("framework_label").dropna(subset="overall")
     runners = runners.sort_values("overall", kind="stable")
-    sentences = [_leads(runners)] if len(runners) > 1 else []
     places = [place for _, place in rows.groupby(PLACE, sort=False, dropna=False)]
+    sentences = [_leads(runners, len(places))] if len(runners) > 1 else []
     winners = Counter(rows.loc[rows["verdict"] == FASTEST, "framework_label"])
     if winners and len(places) > 1:
         named = [f"{name} on {count}" for name, count in winners.most_common()]
@@ -123,10 +123,14 @@ def fastest(rows: pd.DataFrame) -> str:
     return " ".join([*sentences, *_still_open(rows.iloc[0])])
 
 
-def _leads(runners: pd.DataFrame) -> str:
-    """Say which of the frameworks, the leading one first, is fastest over all networks, or which are not told apart."""
+def _leads(runners: pd.DataFrame, networks: int) -> str:
+    """Say which of the frameworks, the leading one first, is fastest over all networks, or which are not told apart.
+
+    Where a framework has no time, or only disturbed ones, the overall comparison is over fewer of the `networks`.
+    """
     leader, *others = runners.to_dict("records")
-    name = leader["framework_label"]
+    name, count = leader["framework_label"], int(leader["overall_networks"])
+    where = "Overall" if count == networks else f"On {count} of {networks} networks"
     close = [row for row in others if row["overall_word"] in (EQUAL, NOT_DECIDED)]
     slower = [
         f"{row['framework_label']} takes {ranged(row['overall'], row['overall_low'], row['overall_high'])} times"
@@ -135,11 +139,11 @@ def _leads(runners: pd.DataFrame) -> str:
     ]
     takes = ", ".join([*slower[:-1], f"{slower[-1]} as long"]) if slower else ""
     if not close:
-        return f"Overall, {name} is fastest; {takes}."
+        return f"{where}, {name} is fastest; {takes}."
     words = {row["overall_word"] for row in close}
     are = f"are {EQUAL} within 5 %" if words == {EQUAL} else "are not told apart"
     names = ", ".join([name, *(row["framework_label"] for row in close[:-1])])
-    alike = f"Overall, {names} and {close[-1]['framework_label']} {are}"
+    alike = f"{where}, {names} and {close[-1]['framework_label']} {are}"
     return f"{alike}; {takes} as {name}." if takes else f"{alike}."
 
 

@@ -55,11 +55,16 @@ def overall(
         key=lambda runner: sum(mean.log for (one, _), mean in means.items() if one == runner),
     )
     count = len(clear or ratios_of)
-    found = {
-        runner: _compared(means[runner, leader], ERROR / len(both), count, bool(clear))
-        for runner in runners
-        if runner != leader
-    }
+    others = [runner for runner in runners if runner != leader]
+    if len(clear) == 1:
+        # One pair has one interval and one word, wherever it is shown.
+        rows = whole[ratios_of.index(clear[0])]
+        found = {each: _of_pair(pairs[key(rows[each]), key(rows[leader])]) for each in others}
+    else:
+        chance = ERROR / len(both)
+        found = {
+            each: _compared(means[each, leader], chance, count, bool(clear)) for each in others
+        }
     is_fastest = all(each.word == SLOWER for each in found.values())
     return {leader: Overall(1.0, None, None, FASTEST if is_fastest else SHORTEST, count)} | found
 
@@ -74,6 +79,10 @@ def _ratio(
     known = pairs.get((key(one), key(other)))
     ratio = known.known if known else None
     return ratio or Ratio(log(one["seconds"] / other["seconds"]), -1.0, 1.0)
+
+
+def _of_pair(pair: Pair) -> Overall:
+    return Overall(pair.ratio, pair.low, pair.high, pair.word, 1)
 
 
 def _compared(mean: Ratio, chance: float, count: int, is_known: bool) -> Overall:

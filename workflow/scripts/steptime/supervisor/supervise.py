@@ -38,9 +38,9 @@ RUN = next((pid for pid in processes.ancestors() if str(pid) == ABOVE), None)
 TAKEN = ("address already in use", "address in use", "not start grpc server", "failed to bind")
 # So often the ranks of a cell are given other ports.
 MOST_PORTS = 3
-# The events between which a worker does what it is measured by.
 # What came before it is left out: other programs had CPU time meanwhile.
 AGAIN = "again"
+# The events between which a worker does what it is measured by.
 BEGINNINGS = {AGAIN, *(event for task in TASKS.values() for event in task.begins)}
 ENDS = {event for task in TASKS.values() for event in task.ends}
 
