@@ -10,6 +10,7 @@ from steptime import networks
 from steptime.artefacts import common
 from steptime.imported import entry as entries
 from steptime.imported import module, proof, views
+from steptime.networks.written import function_digest
 from steptime.prove import golden
 from steptime.reading import InputError
 
@@ -273,13 +274,14 @@ def test_an_input_is_a_shape_or_a_sentence(given, vocabulary, shape):
             module.shape_of(given, vocabulary)
 
 
-def test_a_page_says_which_module_a_network_is():
-    catalogue = {
-        "net": {"label": "Net", "same_as": "train.py:Net (sha256 1)"},
-        "fcn5": {"label": "FCN-5"},
-    }
+def test_a_page_says_which_module_a_network_is_until_it_is_edited():
+    net = {"label": "Net", "layers": ["relu", {"dense": {"units": 3}}]}
+    same = f"train.py:Net (sha256 1; layers {function_digest(net)})"
+    catalogue = {"net": net | {"same_as": same, "batch": 8}, "fcn5": {"label": "FCN-5"}}
     said = common.imported(catalogue, ["fcn5", "net", "net", "gone"])
-    assert said == ["Net is the same function as train.py:Net (sha256 1)."]
+    assert said == [f"Net is the same function as {same}."]
+    catalogue["net"]["layers"] = ["tanh", {"dense": {"units": 3}}]
+    assert common.imported(catalogue, ["net"]) == []
 
 
 def test_small_sizes_are_found_where_an_entry_has_none():

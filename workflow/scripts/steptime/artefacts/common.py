@@ -7,6 +7,7 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.networks.written import function_digest
 from steptime.plain import plural
 from steptime.plan.cell import IDENTITY
 from steptime.render import words
@@ -102,12 +103,12 @@ def stacked(
 
 
 def imported(catalogue: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """Says of each of these networks that was imported which module of the user's it is the same function as."""
+    """Says of each network that was imported, and not edited since, which module it is the same function as."""
     entries = (catalogue.get(name, {}) for name in dict.fromkeys(names))
     return [
         f"{entry['label']} is the same function as {entry['same_as']}."
         for entry in entries
-        if "same_as" in entry
+        if f"layers {function_digest(entry)}" in entry.get("same_as", "")
     ]
 
 

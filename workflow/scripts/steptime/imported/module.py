@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.environments import every
 from steptime.imported import entry as entries
 from steptime.imported import mapper, proof
-from steptime.networks.written import FOLDER, PROJECT
+from steptime.networks.written import FOLDER, PROJECT, function_digest
 from steptime.plain import plural
 from steptime.plan import configuration
 from steptime.prove.adapter import make_environment
@@ -164,7 +165,10 @@ def write(
 ) -> Path:
     """Writes the file of the network; its path."""
     digest = hashlib.sha256(Path(source.rpartition(":")[0]).read_bytes()).hexdigest()
-    same = f"{source} (sha256 {digest[:12]}), outputs to {verdict.outputs:.0e} and gradients to {verdict.gradients:.0e}"
+    # As a reader of the file will have it.
+    written = yaml.safe_load(entries.text(name, content, layers))[name]
+    same = f"{source} (sha256 {digest[:12]}; layers {function_digest(written)})"
+    same += f", outputs to {verdict.outputs:.0e} and gradients to {verdict.gradients:.0e}"
     order = ("label", "family", "parameters", "same_as", "batch", "input", "loss", "layers")
     content = content | {"same_as": same}
     content = {key: content[key] for key in order if key in content}

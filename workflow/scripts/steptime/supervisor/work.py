@@ -67,7 +67,8 @@ def guess(
         seconds[file] = kind
         if "environment" in named and not _stands(named["environment"]):
             seconds[file] += INSTALL
-        if cell := of_reference.get(file):
+        comes_along = project.path(f"resources/references/{Path(file).name}").exists()
+        if (cell := of_reference.get(file)) and not comes_along:
             count = operations("step", cell.network, cell.batch)
             seconds[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
         if cell := of_shard.get(file):
