@@ -10,7 +10,7 @@ from steptime import networks
 from steptime.artefacts import common
 from steptime.imported import entry as entries
 from steptime.imported import module, proof, views
-from steptime.networks.written import function_digest
+from steptime.imported.digest import function_digest
 from steptime.prove import golden
 from steptime.reading import InputError
 

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
+from steptime.imported.digest import function_digest
 from steptime.merge.measured import Measured
-from steptime.networks.written import function_digest
 from steptime.plain import plural
 from steptime.plan.cell import IDENTITY
 from steptime.render import words

@@ -24,7 +24,8 @@ from steptime.atomic import atomic_write
 from steptime.environments import every
 from steptime.imported import entry as entries
 from steptime.imported import mapper, proof
-from steptime.networks.written import FOLDER, PROJECT, function_digest
+from steptime.imported.digest import function_digest
+from steptime.networks.written import FOLDER, PROJECT
 from steptime.plain import plural
 from steptime.plan import configuration
 from steptime.prove.adapter import make_environment

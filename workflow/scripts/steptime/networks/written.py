@@ -1,7 +1,5 @@
 """The entries of networks as files have them: the project's own, and a user's, which take the place of same names."""
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -34,12 +32,6 @@ def of_run(first: Path | None = None) -> dict[str, Any]:
     return merged(
         [first or project.path(PROJECT), *map(project.path, run.facts().get("networks", []))]
     )
-
-
-def function_digest(entry: dict[str, Any]) -> str:
-    """Digest of what an entry computes: an imported one that was edited since is another function."""
-    content = {name: entry.get(name) for name in ("input", "sizes", "loss", "layers")}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def merged(paths: list[Path]) -> dict[str, Any]:
