@@ -64,7 +64,7 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
     assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*', text)
     links = set(re.findall(r'href="([^"]+)"', text))
     inside = {link[1:] for link in links if link.startswith("#")}
-    assert {"shi2016_table4", "shi2016_fig1a", "steptime_proofs", "section-findings"} <= inside
+    assert {"shi2016_table4", "shi2016_fig1e", "steptime_proofs", "section-findings"} <= inside
     identifiers = re.findall(r'\bid="([^"]+)"', text)
     assert inside <= set(identifiers) and len(identifiers) == len(set(identifiers))
     files = {report.parent / unquote(link) for link in links if not link.startswith(("#", "data:"))}
@@ -76,7 +76,7 @@ def test_snakemake_s_own_report_has_each_artefact_with_its_caption(whole_run):
     checkout.run("--config", "grid=ci", "--report", "snakemake.html")
     text = (checkout.root / "snakemake.html").read_text()
     for words in (
-        "shi2016_fig1a",
+        "shi2016_fig1e",
         "has its reason in a footnote",
         "results/tables/shi2016_table4.csv",
     ):

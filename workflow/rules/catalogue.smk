@@ -99,6 +99,7 @@ FACTS = {
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings", "peaks"}
 PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
+ONE_SIZE = "one mini-batch in this grid, which is no line"
 NO_MACHINE, NO_IMAGES = "no machine within reach", "data set not configured"
 # Who trains, by environment and mode.
 TRAINERS = {f"{cell.environment}.{cell.mode}" for cell in TRAININGS.values()}
@@ -138,6 +139,21 @@ def is_printed_only(artefact):
     """Whether an artefact would show what a paper printed, and nothing of ours."""
     lacking = lacks(artefact, artefact.entry.get("joins", []))
     return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
+
+
+def has_one_size(artefact):
+    """Whether a figure over mini-batches would be a dot."""
+    cells = [PLAN.cells[key] for key in PLAN.artefacts.get(artefact.made_of, [])]
+    return artefact.entry["kind"] == "sweep" and len({cell.batch for cell in cells}) == 1
+
+
+def why_left_out(artefact):
+    """Why `rule all` does not ask for an artefact; '' where it does. Of printed numbers alone, a figure is by name."""
+    if lacking := lacks(artefact):
+        return lacking
+    if "table" not in artefact.entry["makes"] and is_printed_only(artefact):
+        return PRINTED_ONLY
+    return ONE_SIZE if has_one_size(artefact) else ""
 
 
 def inputs_of(artefact):
@@ -231,7 +247,7 @@ def report_job(wildcards):
             "paper": artefact.owner if artefact.is_of_paper else "",
             "kind": artefact.entry["kind"],
             "files": plain_outputs([artefact]),
-            "missing": "" if artefact in MADE else f"{lacks(artefact) or PRINTED_ONLY}.",
+            "missing": f"{why}." if (why := why_left_out(artefact)) else "",
         }
         for name, artefact in CATALOGUE.items()
     ]
@@ -239,10 +255,5 @@ def report_job(wildcards):
     return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
 
 
-# What `rule all` asks for. A figure of printed numbers alone is drawn where it is asked for by its name.
-MADE = [
-    artefact
-    for artefact in CATALOGUE.values()
-    if not lacks(artefact)
-    if "table" in artefact.entry["makes"] or not is_printed_only(artefact)
-]
+# What `rule all` asks for.
+MADE = [artefact for artefact in CATALOGUE.values() if not why_left_out(artefact)]

@@ -122,7 +122,7 @@ def tell_plan():
     guessed = work.guess(files, CONFIGURATION, OWN_CORES, PLAN.cells, shown_by())
     # On a cluster, nobody knows how many run side by side.
     lasting = sum(guessed.values())
-    if deadline():
+    if deadline(guessed):
         lasting = max(lasting, 60 * REPEATS.minutes)
     lasts = "" if COUNTS_JOBS else f": about {progress.duration(lasting)}"
     if guessed:
@@ -189,10 +189,11 @@ def cell_of(wildcards):
     return PLAN.cells[key]
 
 
-def deadline():
-    """When a run is to end that has minutes, in seconds since 1970; None of any other."""
-    ends = progress.commanded_at() + 60 * REPEATS.minutes
-    return ends if PLAN.looks and analyses_of_run() == PLAN.looks else None
+def deadline(files):
+    """When a run is to end that has minutes and measures something, in seconds since 1970; None of any other."""
+    measures = any(file.startswith((f"results/{FOLDER}/", "results/further/")) for file in files)
+    has_minutes = PLAN.looks and analyses_of_run() == PLAN.looks
+    return progress.commanded_at() + 60 * REPEATS.minutes if measures and has_minutes else None
 
 
 def kins_of(files):
@@ -246,12 +247,12 @@ def begin_run():
         work=guessed,
         kins=kins_of(guessed),
         varied=varied,
-        deadline=deadline(),
+        deadline=deadline(guessed),
         minutes=REPEATS.minutes,
     )
     progress.begin()
     if guessed and not COUNTS_JOBS:
-        for sentence in progress.plan(guessed, kins_of(guessed), deadline()):
+        for sentence in progress.plan(guessed, kins_of(guessed), deadline(guessed)):
             say_sentence(sentence)
         for sentence in work.left_out(ASKED, PLAN, CONFIGURATION):
             say_sentence(sentence)

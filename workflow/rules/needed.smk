@@ -174,7 +174,9 @@ def chosen_until(trial=math.inf):
         if each > trial or (made and not interim.added(made[-1:])):
             break
         # Snakemake leaves out what is not there where all behind it is newer than the rest.
-        if deadline() and not interim.is_chosen(further_path(each), REPEATS.minutes):
+        if analyses_of_run() == PLAN.looks and not interim.is_chosen(
+            further_path(each), REPEATS.minutes
+        ):
             make_again(further_path(each))
         made.append(str(checkpoints.choose_further.get(trial=each).output[0]))
     return made
