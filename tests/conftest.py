@@ -146,6 +146,15 @@ class Checkout:
         return list((self.root / "results").rglob(".*.partial"))
 
 
+@pytest.fixture(autouse=True)
+def another_program(monkeypatch):
+    """Each test is a program of its own: none knows the platforms that one before it was told."""
+    # Tests of a framework's own Python do without the workflow's packages.
+    from steptime import run
+
+    monkeypatch.setattr(run, "TOLD", {})
+
+
 @pytest.fixture(scope="session")
 def whole_run(new_checkout):
     """A checkout in which the grid `ci` was run with real frameworks, and what Snakemake printed."""

@@ -13,7 +13,6 @@ import yaml
 from examples import MACHINE, NETWORKS, results_of
 from today import TORCH
 
-import steptime.run
 from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.sides import read
@@ -27,8 +26,6 @@ OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 def run(monkeypatch, capsys, *arguments):
     """The exit status, what was printed and what was complained."""
     monkeypatch.setattr(sys, "argv", ["compare.results", *map(str, arguments)])
-    # It tells this process which platforms there are: the next test is another program.
-    monkeypatch.setattr(steptime.run, "TOLD", {})
     with pytest.raises(SystemExit) as ended:
         results.main()
     printed = capsys.readouterr()
