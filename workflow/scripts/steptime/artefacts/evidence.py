@@ -170,6 +170,7 @@ def our_times(
 
     On each kind of device, the environment and mode nearest to the paper's version (`nearest`) stands for its
     framework, if it has any time; else the fastest of the others in each place. With `today`, these others come first.
+    `own` is the framework that was timed, `is_near` whether its version is one of `nearest` or the paper has none.
     """
     nearest = paper.catalogue.get("nearest", {}).items()
     lineages = {runner: name for name, runners in nearest for runner in runners}
@@ -185,6 +186,8 @@ def our_times(
         framework=named,
         rank=near.notna().astype(int) if today else near.fillna(len(ranks)),
     )
+    has_nearest = times["framework"].isin({frameworks[name].lineage for name, _ in nearest})
+    times = times.assign(is_near=near.notna() | ~has_nearest)
     known = {frameworks[name].lineage for name in paper.frameworks}
     times = times[times["framework"].isin(known)]
     # On one device, a time of one version is never divided by that of another.

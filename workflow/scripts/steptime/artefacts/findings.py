@@ -30,7 +30,7 @@ UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
-# The chance that a verdict is wrong.
+# The chance that any verdict of a paper is wrong, in versions of its time or in today's.
 ERROR = 0.05
 # Standard deviation of what has no interval: what variants of a network reached.
 MARGIN = 0.02
@@ -61,18 +61,19 @@ SIDES = ("theirs", "ours", "today")
 Place = tuple[str, str, bool]
 HOW_ASKED = (
     "Ours: a device of the paper's kind is taken for its machine. Only its own networks, mini-batches and frameworks "
-    "count, and for trainings only trainings, also on a part of the data set. For each framework we take the "
-    "environment nearest to the paper's version (`nearest` in its paper.yaml), or the fastest where that was not "
-    "measured: PyTorch for Torch. Today's: the fastest of the others. A footnote names which ones count.",
+    "count, and for trainings only trainings, also on a part of the data set. Of its time: the version nearest to the "
+    "paper's (`nearest` in its paper.yaml), and no other. Today's: the fastest of the others, PyTorch for Torch. A "
+    "footnote names which ones count.",
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
-    "Undecided: the intervals of the numbers allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
+    "Undecided: the intervals of the numbers allow either verdict. Verdicts hold together: the chance that any of a "
+    "paper's is wrong is 5 % at most, in versions of its time and in today's. "
     "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time, CPU use or memory "
     "counts as known to 20 %. Accuracies have no interval, and count as known to 4 %.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
-COLUMNS = ["paper", "id", "section", "weight", "claim", "reading", "value", "bounds"]
+COLUMNS = ["paper", "id", "section", "weight", "claim", "reading", "value", "bounds", "printed_by"]
 COLUMNS += [
     f"{side}_{what}"
     for side in SIDES
@@ -186,11 +187,41 @@ def build(
 
     rows = []
     for paper in papers:
-        for finding in paper.findings if only in ("", paper.name) else []:
+        if only not in ("", paper.name):
+            continue
+        for finding in paper.findings:
             _check_keys(paper, finding, list(every))
-            of_paper = scopes(finding.get("paper", paper.name))
-            rows.append(_row(paper, finding, of_paper, names))
+        of_claims = [scopes(finding.get("paper", paper.name)) for finding in paper.findings]
+        for finding, known in zip(paper.findings, _together(paper, of_claims), strict=True):
+            rows.append(_row(paper, finding, known, names))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _together(paper: Paper, of_claims: list[Scopes]) -> list[Scopes]:
+    """The scopes of a paper's claims, each with its share of ERROR (Bonferroni), so that its verdicts hold together."""
+    pairs = list(zip(paper.findings, of_claims, strict=True))
+    of_ours, of_today = (
+        ERROR / max(sum(_has_numbers(finding, side(about)) for finding, about in pairs), 1)
+        for side in (lambda about: about.ours, lambda about: about.today)
+    )
+    shared = []
+    for about in of_claims:
+        ours = replace(about.ours, error=of_ours)
+        is_same = about.today is about.ours
+        today = ours if is_same else replace(about.today, error=of_today)
+        shared.append(replace(about, ours=ours, today=today))
+    return shared
+
+
+def _has_numbers(finding: dict[str, Any], scope: Scope) -> bool:
+    """Whether a claim comes to numbers that were measured here."""
+    value = finding.get("ours", finding.get("value", "0"))
+    if not expressions.calls(value) & functions.OF_CELLS:
+        return False
+    try:
+        return len(expressions.evaluate(value, scope)) > 0
+    except (ExpressionError, NothingThereError):
+        return False
 
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
@@ -201,13 +232,13 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
     values = functions.chosen(numbers)
-    verdict = _verdict(finding, *_chances(finding, scope, numbers))
+    verdict = _verdict(finding, *_chances(finding, scope, numbers), scope.error)
     asked, places = frozenset(scope.asked), frozenset(scope.places)
     return Check(verdict, _words(finding, values), values, asked, places)
 
 
-def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray) -> str:
-    """The verdict, from the `_chances` of each number; a wrong one has a chance of ERROR.
+def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray, error: float) -> str:
+    """The verdict, from the `_chances` of each number; a wrong one has a chance of `error`.
 
     That `least` of n numbers lie within is shown where the least-th smallest chance, times n - least + 1, is small
     enough: so many other choices of them there are for a lucky one (Rueger 1978; `every` needs no correction, `some`
@@ -219,7 +250,7 @@ def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray) -
         (HOLDS, outside, least),
         (FAILS, inside, count - least + 1),
     ):
-        if np.sort(chances)[needed - 1] * (count - needed + 1) <= ERROR:
+        if np.sort(chances)[needed - 1] * (count - needed + 1) <= error:
             return verdict
     return UNDECIDED
 
@@ -313,7 +344,8 @@ def _scopes(
     frameworks, catalogue = names.frameworks, names.catalogue
     families = {name: entry.get("family", "") for name, entry in catalogue.items()}
     known = [evidence.their_times(paper, frameworks)]
-    known += [evidence.our_times(paper, cells, frameworks, today) for today in (False, True)]
+    near = evidence.our_times(paper, cells, frameworks)
+    known += [near[near["is_near"]], evidence.our_times(paper, cells, frameworks, today=True)]
     theirs, ours, today = (each.assign(family=each["network"].map(families)) for each in known)
     named = [*paper.frameworks, *paper.printed["framework"].unique()]
     parts = {
@@ -334,6 +366,7 @@ def _scopes(
 
 def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> Row:
     row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""}
+    row["printed_by"] = " and ".join(_printed_by(paper, finding, names))
     row |= {name: finding[name] for name in COLUMNS if name in finding and name != "paper"}
     if "value" in finding:
         checks = _checks(paper, finding, scopes, names)
@@ -365,12 +398,16 @@ def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names)
 
 def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names) -> Check:
     """The verdict of what was printed, with whose numbers these are where another paper printed them."""
-    asked = {finding.get("paper", ""), *expressions.names_in(finding["value"], "paper")}
-    printed = sorted(asked & names.papers.keys() - {paper.name})
-    shorts = [names.papers[name] for name in printed]
+    shorts = _printed_by(paper, finding, names)
     if not shorts or checked.verdict == UNKNOWN:
         return checked
     return replace(checked, numbers=f"{checked.numbers} (with numbers of {' and '.join(shorts)})")
+
+
+def _printed_by(paper: Paper, finding: dict[str, Any], names: Names) -> list[str]:
+    """The other papers whose numbers a claim is asked of."""
+    asked = {finding.get("paper", ""), *expressions.names_in(finding.get("value", "0"), "paper")}
+    return [names.papers[name] for name in sorted(asked & names.papers.keys() - {paper.name})]
 
 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
@@ -435,7 +472,7 @@ def _could_change(
     added = pd.concat(rows).drop_duplicates(place)
     alone = [each for name in ("framework", "network") for _, each in added.groupby(name)]
     for group, seconds in product([added, *alone], (1e-9, 1e9)):
-        extreme = group.assign(seconds=seconds, low=seconds, high=seconds)
+        extreme = group.assign(seconds=seconds, low=seconds, high=seconds, own="")
         every = pd.concat([times, extreme], ignore_index=True).drop_duplicates([*place, "exchange"])
         if check(extended, replace(ours, times=every)).verdict != checked.verdict:
             return True
@@ -492,7 +529,7 @@ SHOWN = [
     Column(("The claim", "in our words"), claim_of),
     Column(("The claim", "as a bound"), "bounds", kind="words"),
     *_side("Their own numbers", "theirs"),
-    *_side("Ours, nearest versions", "ours"),
+    *_side("Ours, versions of its time", "ours"),
     *_side("Ours, today's", "today"),
 ]
 INDEX = {"Paper": "short", "Section": "section", "Finding": "id"}
@@ -528,7 +565,7 @@ def grids_asked(inputs: Inputs) -> list[str]:
 
 def counted(data: pd.DataFrame) -> list[str]:
     """How many claims hold, by whose numbers, in words."""
-    names = ("the papers' own numbers", "ours in the versions nearest to theirs", "ours of today")
+    names = ("printed numbers", "ours in versions of the papers' time", "ours of today")
     sentences = []
     for side, name in zip(SIDES, names, strict=True):
         verdicts = data[f"{side}_verdict"].replace(dict.fromkeys(SO_FAR.values(), "so far"))

@@ -73,6 +73,7 @@ class Scope:
     `file`, `row`, `column`, `value`, `number`). Where times are not the paper's own, `stands_for` says which kind of
     device stands for each of its platforms. `batches` is the mini-batch size of each network where a claim names none,
     `networks` are the paper's. `alone` has the times of single operations, `varied` what variants of a network reached.
+    `error` is the chance that a verdict over it may be wrong.
     `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
     with more threads than cores, `rows` the index of the times that were selected. `choices` counts the extremes.
     """
@@ -87,6 +88,7 @@ class Scope:
     networks: list[str] = field(default_factory=list)
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
+    error: float = 0.05
     asked: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str, bool]] = field(default_factory=set)
     rows: set[int] = field(default_factory=set)
@@ -230,7 +232,8 @@ def alone(scope: Scope, way: str, device: str = "") -> pd.Series:
     rows = scope.alone[scope.alone["way"] == way]
     rows = rows[rows["device"] == device] if device else rows
     if rows.empty:
-        raise NothingThereError(f"no single operation was timed in the way '{way}'")
+        where = ": on GPUs, none is timed alone" if device == "gpu" else ""
+        raise NothingThereError(f"no single operation was timed in the way '{way}'{where}")
     _ask(scope, rows, "framework")
     return rows.set_index(ALONE[:4])["seconds"]
 
@@ -325,8 +328,12 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 
 
 def empty(scope: Scope, **where: Any) -> float:
-    """How many of these places have a dash; all of them must be there."""
+    """How many of these places have a dash; all of them must be there, of the framework itself."""
     rows = _select(scope, where, dashes=True)
+    if "framework" in where and "own" in rows:
+        others = sorted({*rows["own"]} - {*_list(where["framework"]), ""})
+        if others:
+            raise NothingThereError(f"what {others[0]} can do says nothing of another framework")
     values_of = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
     if "family" in where:
         families, known = _list(where["family"]), scope.catalogue
@@ -372,12 +379,6 @@ def parameters(scope: Scope, network: str) -> float:
     return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
 
 
-def operations(scope: Scope, network: str) -> float:
-    """Floating-point operations of one training step, counted from the specification, at the paper's mini-batch."""
-    spec = specifications.specify(network, scope.catalogue)
-    return float(specifications.flops_per_step(spec, scope.batches[network]))
-
-
 def _printed(scope: Scope, file: str, paper: str, **where: str) -> pd.DataFrame:
     paper, printed = paper or scope.paper, scope.printed
     rows = printed[(printed["paper"] == paper) & (printed["file"] == file)]
@@ -394,6 +395,6 @@ def _list(value: Any) -> list[Any]:
 
 _ALL: list[Callable[..., Any]] = [time, used, alone, varied, others, least, most, mean, larger]
 _ALL += [speedup, doubling, per_thread, empty, number, tally, steps_down, parameters]
-FUNCTIONS = {each.__name__: each for each in (*_ALL, operations)}
+FUNCTIONS = {each.__name__: each for each in _ALL}
 # Those that select times.
 OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

@@ -20,7 +20,7 @@ COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_p
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
 COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote", "caveat"]
 MOST_OF_PEAK = "most of the peak"
-ABOVE = "no processor does more than its peak, so another network was timed than the paper states"
+ABOVE = "no processor does more than its peak, so less was computed than in a step of ours"
 # Printed seconds by network, lineage, threads (None on a GPU) and mini-batch.
 Printed: TypeAlias = dict[tuple[str, str, int | None, int | None], float]
 # What names the printed platforms that ours is compared with, one or several, by the kind of device.
@@ -141,7 +141,7 @@ def _their_rows(inputs: Inputs) -> list[Row]:
 
 
 def _peak_share(row: Row, inputs: Inputs) -> float | None:
-    """The share of the processor's peak by its data sheet that a printed time needs for the network as it is stated."""
+    """The share of the processor's peak by its data sheet that a printed time needs for the operations of ours."""
     platform = inputs.catalogue["platforms"][row["platform"]]
     if "peak_gflops" not in platform or pd.isna(row["seconds"]):
         return None
@@ -342,7 +342,7 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
         if "peak_gflops" in entry
     ]
     of_peak = (
-        f"{MOST_OF_PEAK.capitalize()}: the operations of the network as stated, divided by the printed time and by the "
+        f"{MOST_OF_PEAK.capitalize()}: the operations of a step of ours, divided by the printed time and by the "
         f"GFLOP/s that the data sheet gives; the largest share in each line ({', '.join(peaks)})."
     )
     return [

@@ -49,16 +49,20 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *page.notes,
     ]
     numbered = data.assign(number=[str(at) for at in range(1, len(data) + 1)])
-    return data, columns(numbered, SHOWN, INDEX)
+    return data, columns(numbered, [*SHOWN, *_ours(data, inputs)], INDEX)
 
 
 def in_short(row: dict[str, str]) -> str:
     theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
     both, now = _of_both(theirs, ours), _of_both(theirs, today)
     if both is None:
-        return f"{now}, with today's versions" if now else ALONE[theirs]
-    firm = {so_far: verdict for verdict, so_far in SO_FAR.items()}
-    return both + SINCE.get((firm.get(ours, ours), firm.get(today, today)), "")
+        text = f"{now}, with today's versions" if now else ALONE[theirs]
+    else:
+        firm = {so_far: verdict for verdict, so_far in SO_FAR.items()}
+        text = both + SINCE.get((firm.get(ours, ours), firm.get(today, today)), "")
+    if not row.get("printed_by"):
+        return text
+    return text.replace("its own numbers", f"the numbers of {row['printed_by']}")
 
 
 def _of_both(theirs: str, ours: str) -> str | None:
@@ -97,11 +101,25 @@ SHOWN = [
     Column("What the paper claims", findings.claim_of),
     Column("In short", lambda row: Entry(row["short"], best=True, kind="words long")),
     Column("By its own numbers", _by("theirs")),
-    Column("By ours, nearest versions", _by("ours")),
-    Column("By ours, today's versions", _by("today")),
 ]
 INDEX: dict[str, Any] = {
     "": lambda row: HEADINGS[row["weight"]],
     "No.": "number",
     "Section": "section",
 }
+
+
+def _ours(data: pd.DataFrame, inputs: Inputs) -> list[Column]:
+    """The columns of ours; the first says which version answers for which: 'TensorFlow 0.12 for 0.9.0'."""
+    paper, frameworks = inputs.catalogue, inputs.frameworks
+    asked, versions = " ".join(data["ours_asked"]), paper.get("versions", {})
+    answers = []
+    for name, runners in paper.get("nearest", {}).items():
+        theirs = frameworks.printed(name, paper)
+        for runner in (each for each in runners if each in asked):
+            own, _, version = runner.rpartition(".")[0].partition("-")
+            label = frameworks[own].label
+            known = theirs.removeprefix(f"{label} ") if name in versions else theirs
+            answers.append(f"{label} {version} for {known}")
+    heading = f"By ours of its time ({', '.join(answers) or 'none was measured'})"
+    return [Column(heading, _by("ours")), Column("By ours, today's versions", _by("today"))]
