@@ -62,15 +62,16 @@ run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CH
 
 test:  ## run the tests
 	@$(BOOTSTRAP) cluster docs tests
-	@.venv/bin/python -m pytest -m alone tests/workflow
-	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" tests/slurm tests/workflow tests/unit
+	@.venv/bin/python -m pytest -m "alone and not seldom" tests/workflow
+	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not (alone or seldom)" tests/slurm tests/workflow tests/unit
 
 test-zoo:  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@$(BOOTSTRAP) cluster docs tests
+	@.venv/bin/python -m pytest -q -m seldom tests/workflow tests/unit
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
 		tests/workflow/test_ranks_of_frameworks.py tests/workflow/test_gpu_environments.py tests/workflow/test_gpu_rehearsal.py \
 		tests/workflow/test_gpu_run.py tests/workflow/test_planted_trainings.py \
-		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_dropout.py tests/workflow/test_planted_at_full_size.py
+		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_at_full_size.py
 
 docs:  ## make the site of docs/: site/index.html
 	@$(BOOTSTRAP) docs

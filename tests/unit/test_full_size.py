@@ -100,6 +100,7 @@ def test_the_right_network_is_proven_with_room(network, references):
     assert 0 < said["change"] < FLOAT32.change / 3
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("network", "rate"), [("convnext-tiny", 4.0), ("vit-tiny", 2.0)])
 def test_a_first_step_may_take_the_loss(network, rate, tmp_path, monkeypatch):
     """Later ones then change little, or nothing, of what it has changed."""
@@ -125,6 +126,7 @@ def products_of(bits, shortened):
     )
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("network", ["fcn5", "resnet50", "lstm32"])
 def test_tf32_has_limits_of_its_own(network, references):
     path = references(network, "tf32")
@@ -148,6 +150,7 @@ def test_the_last_samples_are_those_that_another_trainer_repeats(references, sho
     assert "resumed" not in measure("fcn5", Trainer, references("fcn5"), gradients=False)["order"]
 
 
+@pytest.mark.seldom
 def test_noise_turns_no_window_moved_apart_and_hides_no_layer_below(tmp_path, monkeypatch):
     """CNTK's MNIST was refused at mini-batches of 32 and more, and no other framework's."""
 

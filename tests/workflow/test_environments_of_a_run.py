@@ -85,6 +85,7 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
     assert "steptime-no-such-package" in re.sub(r"[\s│]", "", done.stdout)
 
 
+@pytest.mark.seldom
 def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, conda, monkeypatch):
     good_only.run(*GRID)
     path = os.environ["PATH"]

@@ -121,6 +121,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     assert set(checkout.shards()) == {HANGING}
 
 
+@pytest.mark.seldom
 def test_a_clock_that_was_set_back_costs_no_cell(new_checkout):
     """Snakemake removes an output that is older than its input; a cell's manifest is of tomorrow here."""
     checkout = new_checkout("faults")
@@ -157,6 +158,7 @@ def test_a_run_leaves_alone_what_another_in_its_folder_does(new_checkout):
     assert set(checkout.shards()) == {GOOD, HANGING}
 
 
+@pytest.mark.seldom
 def test_cells_of_two_runs_are_never_side_by_side(new_checkout):
     """In two folders, or of two targets in one: Snakemake locks files, and none of them is of both."""
     one, other = new_checkout("faults"), new_checkout("faults")

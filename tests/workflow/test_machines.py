@@ -86,6 +86,7 @@ needs_store = pytest.mark.skipif(
 )
 
 
+@pytest.mark.seldom
 @needs_store
 def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, tmp_path):
     store = f"store={tmp_path}/shared/steptime"
@@ -98,6 +99,7 @@ def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, t
     assert sorted(table_of(elsewhere)[0]["platform"]) == sorted([*CORES, *CORES])
 
 
+@pytest.mark.seldom
 @needs_store
 def test_a_store_gets_what_its_own_platform_trains_too(new_checkout, tmp_path):
     checkout = configured(new_checkout("slurm"), ["desktop", "server"])

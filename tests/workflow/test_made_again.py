@@ -88,6 +88,7 @@ def test_a_table_that_holds_nothing_is_made_again(finished):
     assert done.returncode != 0 and "With --cores 0 no job can begin: write" in done.stdout
 
 
+@pytest.mark.seldom
 def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished, edit):
     entry = '{"dense": _dense}'
     edit(ADAPTER, entry, '{"dense": _dense, "lstm": _lstm}')
@@ -97,6 +98,7 @@ def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished,
     assert finished.planned(*CONFIG, *TARGETS)["measure_cell"] == 2
 
 
+@pytest.mark.seldom
 def test_a_stricter_proof_proves_again_times_nothing_and_refuses_what_stood(finished, edit):
     """The good mode's verdict stays under the first limit; under the second no network of anybody passes."""
 

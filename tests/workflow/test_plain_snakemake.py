@@ -66,6 +66,7 @@ def test_a_snakemake_with_its_own_packages_plans_a_fresh_checkout(new_checkout, 
     assert "measure_cell" in done.stdout and not (checkout.root / ".venv").exists()
 
 
+@pytest.mark.seldom
 def test_it_knows_results_that_were_carried_here(new_checkout, plain):
     """Their shards are read without pyarrow, and their images without NumPy."""
     there, here = new_checkout("faults"), new_checkout("faults")

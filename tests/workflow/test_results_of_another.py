@@ -128,6 +128,7 @@ def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_i
     assert here.planned(*WHAT).keys() == MADE_OF_ROWS
 
 
+@pytest.mark.seldom
 def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
     """Nothing is timed before it is proven: here the adapter follows twice the gradient."""
     here.copy_badly(there, *CARRIED)
@@ -153,6 +154,7 @@ def test_a_row_of_another_machine_is_never_measured_over(there, here):
     assert path.read_bytes() == before
 
 
+@pytest.mark.seldom
 def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(there, here, tmp_path):
     here.variables["STEPTIME_ENVIRONMENTS"] = str(tmp_path / "environments")
     here.copy_badly(there, *CARRIED)
@@ -168,6 +170,7 @@ def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(the
     assert here.planned(*WHAT) == {}
 
 
+@pytest.mark.seldom
 def test_what_is_measured_again_has_its_reference_again(there, here):
     """It is no more there, which alone is no reason to measure."""
     here.copy_badly(there, "cells", "proofs", "environments")
@@ -183,6 +186,7 @@ def test_what_is_measured_again_has_its_reference_again(there, here):
     assert row_of(path)["proven_loss"] is not None
 
 
+@pytest.mark.seldom
 def test_what_is_measured_beside_a_carried_reference_has_its_own(there, here, tmp_path):
     """One that lets everything pass, say. What it was carried with is not measured again."""
     assert carry(there, "pack", "--to", tmp_path / "all.tar.gz").returncode == 0
