@@ -174,6 +174,27 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("wuensche2018_hidden", ": write `make GRID=kinds TARGET=wuensche2018_hidden`."),
+        (
+            "shatnawi2018_above",
+            "without): write `make GRID=shatnawi2018 TARGET=shatnawi2018_above`.",
+        ),
+        (
+            "shatnawi2018_fig2",
+            "(data set not configured): name the files of cifar10 under 'data' of ",
+        ),
+    ],
+)
+def test_what_would_be_empty_is_refused_before_anything_is_measured(checkout, name, says):
+    done = checkout.snakemake("--dry-run", "--config", "grid=desktop", "--", name)
+    assert done.returncode != 0
+    assert f"{name} has nothing to show in the grid 'desktop'" in done.stdout
+    assert says in done.stdout and "This was a dry-run" not in done.stdout
+
+
 def test_a_misspelt_target_is_answered_and_a_dry_run_says_how_much_there_is(checkout):
     done = checkout.snakemake("--dry-run", "shi2016_table5")
     assert done.returncode and done.stdout.endswith("did you mean 'shi2016_table4'?\n"), done.stdout

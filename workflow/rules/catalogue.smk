@@ -72,9 +72,8 @@ FILES = {
     "parts": lambda artefact: merged(PARTS),
     "grids": lambda artefact: written.of_others(CONFIGURATION.grid_name),
     "popularity": lambda artefact: CONFIGURATION.popularity or refuse(NO_POPULARITY),
-    # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [
-        f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"
+        f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images'])}/train.npz"
     ],
 }
 # The project's own files behind such words; a program finds them wherever it is run.
@@ -96,6 +95,8 @@ FACTS = {
     "grids": lambda: CONFIGURATION.grid_name,
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
 }
+# Words whose own input functions say what is missing.
+SAY_IT_THEMSELVES = {"cells", "topologies", "popularity"}
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings", "peaks"}
 PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
@@ -135,6 +136,30 @@ def lacks(artefact, words=None):
     return next((why for why, has in known if not has(artefact)), "")
 
 
+def nothing_to_show(artefact, why):
+    """The sentence for an artefact that is asked for by its name and has nothing to show in this grid, and what has."""
+    sentence = f"{artefact.name} has nothing to show in the grid '{CONFIGURATION.grid_name}'"
+    sentence += "" if why == NO_CELLS else f" ({why})"
+    if why == NO_IMAGES:
+        return f"{sentence}: name the files of {artefact.entry['images']} under 'data' of config/config.yaml."
+    files = sorted(ROOT.glob("config/grids/*.yaml"), key=lambda path: path.stem != artefact.owner)
+    has = [path.stem for path in files if would_show(artefact, schemas.parse(path.read_text()))]
+    return (
+        f"{sentence}: write `make GRID={has[0]} TARGET={artefact.name}`." if has else f"{sentence}."
+    )
+
+
+def would_show(artefact, other):
+    """Whether another grid trains what an artefact shows, in both environments of one of its `pairs`."""
+    trained, environments = other.get("training", {}).get("networks", []), other["environments"]
+    has_pair = [
+        {runner.rpartition(".")[0] for runner in pair} <= {*environments}
+        for pair in artefact.entry.get("pairs", {}).items()
+    ]
+    is_trained = {*trained} & {*artefact.entry.get("networks", trained)}
+    return "trainings" in artefact.entry["needs"] and is_trained and any(has_pair or [True])
+
+
 def is_printed_only(artefact):
     """Whether an artefact would show what a paper printed, and nothing of ours."""
     lacking = lacks(artefact, artefact.entry.get("joins", []))
@@ -158,10 +183,11 @@ def why_left_out(artefact):
 
 def inputs_of(artefact):
     """The files of results/ that an artefact is made of, by the words of its entry."""
+    needs = artefact.entry["needs"]
+    if why := lacks(artefact, [word for word in needs if word not in SAY_IT_THEMSELVES]):
+        return {"cells": refuse(nothing_to_show(artefact, why))}
     joined = [word for word in artefact.entry.get("joins", []) if not lacks(artefact, [word])]
-    return {
-        word: FILES[word](artefact) for word in [*artefact.entry["needs"], *joined] if word in FILES
-    }
+    return {word: FILES[word](artefact) for word in [*needs, *joined] if word in FILES}
 
 
 def data_of(artefact):
