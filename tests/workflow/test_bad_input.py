@@ -199,7 +199,7 @@ def test_a_misspelt_target_is_answered_and_a_dry_run_says_how_much_there_is(chec
     done = checkout.snakemake("--dry-run", "shi2016_table5")
     assert done.returncode and done.stdout.endswith("did you mean 'shi2016_table4'?\n"), done.stdout
     done = checkout.snakemake("--dry-run", "--config", "grid=ci", "--", "shi2016_fig1d")
-    assert "leaves out the paper's mini-batches of 8, 16, 32, 64, which take longer" in done.stdout
+    assert "leaves out the mini-batches 8, 16, 32, 64, which take longer" in done.stdout
     assert "6 results in 6 runs, 3 proofs, 2 references, " in done.stdout, done.stdout
     assert " 1 table or figure: about " in done.stdout and "Reasons:" not in done.stdout
 

@@ -126,7 +126,7 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
     if len(theirs) and not with_paper:
         notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
     sizes = ", ".join(map(str, sorted({*ours["batch"]})))
-    notes.append(f"Measured: mini-batch {sizes}. The paper's other sizes take longer: GRID=paper.")
+    notes.append(f"Measured: mini-batch {sizes}. Others take longer: GRID=paper.")
     return [processes(measured.cells), *notes, *origin(measured)]
 
 

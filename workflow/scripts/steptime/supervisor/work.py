@@ -112,7 +112,7 @@ def words(guessed: Mapping[str, float], kins: Mapping[str, list[str]]) -> str:
 
 
 def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration") -> list[str]:
-    """Says which of the paper's mini-batches a figure that is asked for by its name leaves out, and who has them."""
+    """Says which mini-batches of the grid `paper` a figure that is asked for by its name leaves out."""
     whole, sentences = read_yaml(project.path("config/grids/paper.yaml"))["figure_batches"], []
     for name, keys in plan.artefacts.items():
         entry = configuration.catalogue[name].entry if name in asked else {}
@@ -120,7 +120,7 @@ def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration
         more = [size for size in whole.get(entry.get("network"), []) if size not in measured]
         if more:
             sentences.append(
-                f"{name} leaves out the paper's mini-batches of {', '.join(map(str, more))}, which take longer: "
+                f"{name} leaves out the mini-batches {', '.join(map(str, more))}, which take longer: "
                 f"`make GRID=paper TARGET={name}` has them."
             )
     return sentences
