@@ -12,7 +12,7 @@ WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge compare watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge page compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 # Of the configuration, what a user says here: grid=today only=torch.
@@ -31,11 +31,12 @@ TAKES.example = FROM
 TAKES.inspect = SHARD
 TAKES.merge = FROM
 TAKES.network = FROM INPUT WITH VOCABULARY LOSS
+TAKES.page = FROM PAPER
 TAKES.pack = TO
 TAKES.paper = PAPER
 TAKES.venv = WITH
 TAKES.watch = BASE CANDIDATE THREADS MARGIN
-TAKERS = adapter-check bisect compare example inspect merge pack network paper venv watch
+TAKERS = adapter-check bisect compare example inspect merge pack network page paper venv watch
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 KNOWN = $(sort $(ANYWHERE) $(foreach goal,$(TAKERS),$(TAKES.$(goal))))
 nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
@@ -130,6 +131,10 @@ pack: venv  ## put all results into one file, to carry to another machine: make 
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
 	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
+
+page: venv  ## write docs/papers/<paper>.md of a pack, and keep it: make page PAPER=shi2016 FROM=results.tar.gz
+	@workflow/scripts/launch page.paper --paper $(call quoted,$(or $(PAPER),$(error Name a paper: make page PAPER=shi2016))) \
+		$(if $(FROM),--from $(call quoted,$(FROM))) $(if $(GRID),--grid $(call quoted,$(GRID)))
 
 compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch (or packs, folders, platforms)
 	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name $(if $(B),what $(B) is compared with,two things): make compare A=torch-1.4 B=torch))) \

@@ -183,4 +183,6 @@ def test_no_room_outgrows_its_budget(pattern):
 
 def test_the_documents_do_not_outgrow_their_budget():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "config/README.md"]
-    assert sum(len(page.read_text().split()) for page in pages) <= WORDS
+    # Pages of papers are made of packs.
+    written = [page for page in pages if page.parent.name != "papers"]
+    assert sum(len(page.read_text().split()) for page in written) <= WORDS

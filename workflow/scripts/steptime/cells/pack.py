@@ -36,6 +36,7 @@ RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
 KINDS = {
     "environments": "environments/*.json",
+    "metadata": "metadata/*.json",
     "proofs": "proofs/*.json",
     "references": "references/*.npz",
     "carried": "references/carried/*.npz",

@@ -36,7 +36,7 @@ TYPES = {
         "exchange fastest figure footnote formula framework framework_label framework_version "
         "further here id item joules_by key label lacking lineage marks memory_of mode name "
         "network network_label networks no_line no_loss no_peak no_tau not_done note optimiser "
-        "our_order ours_asked ours_numbers ours_verdict overall_word paper part place platform precision "
+        "our_order ours_asked ours_numbers ours_verdict overall_word paper part place platform precision printed_by "
         "principle printed proof_id property quantity reading reason released role scaling "
         "section series set short shown_by source sources state status target task their_order "
         "theirs_asked theirs_framework theirs_numbers theirs_platform theirs_property "

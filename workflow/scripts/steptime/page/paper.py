@@ -1,0 +1,203 @@
+"""Writes docs/papers/<paper>.md: a paper's tables, figures and claims beside what a pack measured, and nothing else.
+
+    workflow/scripts/launch page.paper --paper shi2016 --from shi2016.tar.gz
+
+The pack goes through the same checks as one of a stranger, and Snakemake makes tables and figures of it in a folder of
+its own. Nothing is measured: its machine gets a name of its own, which this machine is not.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from markupsafe import Markup
+
+from steptime import project, run
+from steptime.cells import pack, shard
+from steptime.cells.expected import Expected
+from steptime.page.embed import render
+from steptime.plain import plural
+from steptime.plan import configuration
+from steptime.reading import InputError, read_yaml
+from steptime.render import tables
+
+PACKS, PAGES = Path("resources/packs"), Path("docs/papers")
+# A note on files that are in the pack.
+SAMPLES = "All samples: "
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="page.paper", description="Write the page of a paper.")
+    parser.add_argument(
+        "--paper", required=True, choices=papers(), help="a folder of resources/papers"
+    )
+    parser.add_argument(
+        "--from", type=Path, dest="source", help="the pack; resources/packs/<paper>.tar.gz"
+    )
+    parser.add_argument(
+        "--grid", help="the grid by which it was measured; that of the paper's name"
+    )
+    options = parser.parse_args()
+    kept = project.ROOT / PACKS / f"{options.paper}.tar.gz"
+    source = options.source or kept
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        machine, runs = take(source, folder)
+        make(options.paper, options.grid or options.paper, folder, machine)
+        write(options.paper, folder / "results", runs)
+    if source != kept:
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copyfile(source, kept)
+    write_index()
+    print(
+        f"{PAGES / options.paper}.md is made of {plural(runs, 'run')}, kept in {PACKS / kept.name}."
+    )
+
+
+def papers() -> list[str]:
+    return sorted(path.parent.name for path in project.ROOT.glob("resources/papers/*/paper.yaml"))
+
+
+def take(source: Path, folder: Path) -> tuple[dict[str, Any], int]:
+    """Takes a pack of one machine into a folder, under a name made of its processor; returns its entry and its runs.
+
+    Raises PackError for what a pack of a stranger is refused for, InputError for one of several machines.
+    """
+    run.TOLD.update(platforms=configuration.platforms(project.ROOT, {}))
+    expected = Expected(configuration.without_grid(project.ROOT))
+    results = folder / "results"
+    runs = pack.take(source, results, expected)
+    names = sorted(path.name for path in (results / "cells").iterdir())
+    if len(names) > 1:
+        raise InputError(
+            f"{source} is of several machines ({', '.join(names)}): pack each by itself."
+        )
+    row, _, footer = shard.read_parts(next((results / "cells" / names[0]).glob("*/*.parquet")))
+    cpu = footer["machine"]["cpu"]
+    name = re.sub(r"[^a-z0-9]+", "-", cpu["model"].lower()).strip("-")
+    for path in (*results.glob(f"cells/{names[0]}"), *results.glob(f"*/{names[0]}.json")):
+        path.rename(path.with_name(f"{name}{path.suffix}"))
+    entry = {"label": cpu["model"], "device": row["device"], "cores": cpu["logical_cores"]}
+    # No machine has this processor: what the pack lacks is refused, and never measured here.
+    (folder / "platforms.yaml").write_text(yaml.safe_dump({name: entry | {"cpu": "of a pack"}}))
+    return entry | {"name": name}, runs
+
+
+def make(paper: str, grid: str, folder: Path, machine: dict[str, Any]) -> None:
+    """Makes the tables and figures of a paper of what was taken. Raises InputError with Snakemake's last words."""
+    known = project.path(f"config/grids/{grid}.yaml")
+    entry = read_yaml(known if known.exists() else Path(grid))
+    own = {name: value for name, value in entry.items() if name != "platforms_if_present"}
+    (folder / f"{paper}.yaml").write_text(yaml.safe_dump(own | {"platforms": [machine["name"]]}))
+    command = [sys.executable, "-m", "snakemake", "-s", str(project.ROOT / "Snakefile")]
+    command += ["--cores", "1", "--config", f"grid={paper}.yaml", "platforms=platforms.yaml"]
+    done = subprocess.run(
+        [*command, "--", f"make_{paper}"], cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode:
+        last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+        raise InputError(f"The pack is not whole for the grid '{grid}'. {' '.join(last)}")
+
+
+def write(paper: str, results: Path, runs: int) -> None:
+    """Writes docs/papers/<paper>.md, and its figures into a folder beside it."""
+    catalogue = read_yaml(project.path(f"resources/papers/{paper}/paper.yaml"))
+    pages, figures = project.ROOT / PAGES, project.ROOT / PAGES / paper
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir(parents=True)
+    claims = tables.read_page(results / f"tables/{paper}_verdict.parquet")
+    counts = [fact for fact in claims.facts if re.match(r"(Main claims|Results|Details): ", fact)]
+    facts = [fact for fact in claims.facts if fact not in counts]
+    shown, missing = [], []
+    for name, entry in catalogue["artefacts"].items():
+        table, figure = (
+            results / f"{kind}s/{paper}_{name}.{end}"
+            for kind, end in (("table", "parquet"), ("figure", "svg"))
+        )
+        if name == "verdict":
+            continue
+        if not table.exists() and not figure.exists():
+            missing.append(entry["says"])
+            continue
+        parts = [_table(table, facts)] if table.exists() else [f"## {entry['title']}\n"]
+        if figure.exists():
+            shutil.copyfile(figure, figures / figure.name)
+            parts.append(f"![{entry['says']}]({paper}/{figure.name})\n")
+        shown.append("\n".join(parts))
+    words = {"paper": paper, "short": catalogue["short"], "citation": catalogue["citation"].strip()}
+    words |= {
+        "runs": plural(runs, "run"),
+        "facts": facts,
+        "counts": counts,
+        "notes": [note for note in claims.notes if not note.startswith(SAMPLES)],
+    }
+    not_made = [
+        f"{each['title']} ({each['source']}): {each['why']}."
+        for each in catalogue.get("not_made", {}).values()
+    ]
+    words |= {"shown": shown, "missing": [*missing, *not_made]}
+    words |= {"claims": _claims(paper, results), "made": len(shown)}
+    text = render("paper.md.jinja", **{name: _as_is(value) for name, value in words.items()})
+    (pages / f"{paper}.md").write_text(f"{text}\n", encoding="utf-8")
+
+
+def _as_is(value: Any) -> Any:
+    """Markdown is no HTML whose signs would be escaped."""
+    if isinstance(value, list):
+        return list(map(_as_is, value))
+    return Markup(value) if isinstance(value, str) else value
+
+
+def _table(path: Path, common: list[str]) -> str:
+    """A table in Markdown, without the facts that the page says once."""
+    page = tables.read_page(path)
+    kept = [note for note in page.notes if not note.startswith(SAMPLES)]
+    page = replace(page, facts=[fact for fact in page.facts if fact not in common], notes=kept)
+    return _narrow(tables.markdown(tables.read_layout(path), page), page.paper)
+
+
+def _narrow(text: str, paper: str = "") -> str:
+    """A table without the spaces that align its columns, under a heading without the paper's name."""
+    text = text.replace(f"## {paper}: ", "## ", 1)
+    return re.sub(r"(?m)^\|.*$", lambda line: re.sub(r" {2,}|-{4,}", _shorter, line[0]), text)
+
+
+def _shorter(found: re.Match[str]) -> str:
+    return found[0][:3].replace("   ", " ").replace("  ", " ")
+
+
+def _claims(paper: str, results: Path) -> str:
+    """The table of claims in the order of the paper: section by section, and as its file has them."""
+    path = results / f"tables/{paper}_verdict.parquet"
+    layout, data = tables.read_layout(path), pd.read_parquet(path, columns=["id", "section"])
+    claims: Any = read_yaml(project.path(f"resources/papers/{paper}/findings.yaml"))
+    order = [each["id"] for each in claims]
+    data["place"] = data["id"].map(order.index)
+    data["late"] = data["section"] != "abstract"
+    rows = data.sort_values(["late", "section", "place"]).index
+    layout = layout.iloc[rows]
+    layout.index = pd.Index(layout.index.get_level_values("Section"), name="Section")
+    text = tables.markdown(layout, tables.Page(path.stem, "", "", ""))
+    # Its heading is the page's.
+    return _narrow(text.partition("\n")[2].strip() + "\n")
+
+
+def write_index() -> None:
+    """Writes docs/papers/index.md: the pages that are there."""
+    pages = sorted((project.ROOT / PAGES).glob("*[0-9].md"))
+    entries = [
+        (path.name, path.read_text().partition("\n")[0].removeprefix("# ")) for path in pages
+    ]
+    (project.ROOT / PAGES / "index.md").write_text(render("papers.md.jinja", pages=entries) + "\n")
+
+
+if __name__ == "__main__":
+    main()
