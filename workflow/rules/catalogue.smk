@@ -136,30 +136,6 @@ def lacks(artefact, words=None):
     return next((why for why, has in known if not has(artefact)), "")
 
 
-def nothing_to_show(artefact, why):
-    """The sentence for an artefact that is asked for by its name and has nothing to show in this grid, and what has."""
-    sentence = f"{artefact.name} has nothing to show in the grid '{CONFIGURATION.grid_name}'"
-    sentence += "" if why == NO_CELLS else f" ({why})"
-    if why == NO_IMAGES:
-        return f"{sentence}: name the files of {artefact.entry['images']} under 'data' of config/config.yaml."
-    files = sorted(ROOT.glob("config/grids/*.yaml"), key=lambda path: path.stem != artefact.owner)
-    has = [path.stem for path in files if would_show(artefact, schemas.parse(path.read_text()))]
-    return (
-        f"{sentence}: write `make GRID={has[0]} TARGET={artefact.name}`." if has else f"{sentence}."
-    )
-
-
-def would_show(artefact, other):
-    """Whether another grid trains what an artefact shows, in both environments of one of its `pairs`."""
-    trained, environments = other.get("training", {}).get("networks", []), other["environments"]
-    has_pair = [
-        {runner.rpartition(".")[0] for runner in pair} <= {*environments}
-        for pair in artefact.entry.get("pairs", {}).items()
-    ]
-    is_trained = {*trained} & {*artefact.entry.get("networks", trained)}
-    return "trainings" in artefact.entry["needs"] and is_trained and any(has_pair or [True])
-
-
 def is_printed_only(artefact):
     """Whether an artefact would show what a paper printed, and nothing of ours."""
     lacking = lacks(artefact, artefact.entry.get("joins", []))
@@ -185,7 +161,8 @@ def inputs_of(artefact):
     """The files of results/ that an artefact is made of, by the words of its entry."""
     needs = artefact.entry["needs"]
     if why := lacks(artefact, [word for word in needs if word not in SAY_IT_THEMSELVES]):
-        return {"cells": refuse(nothing_to_show(artefact, why))}
+        why = "" if why == NO_CELLS else why
+        return {"cells": refuse(checks.nothing_to_show(CONFIGURATION, artefact, why))}
     joined = [word for word in artefact.entry.get("joins", []) if not lacks(artefact, [word])]
     return {word: FILES[word](artefact) for word in [*needs, *joined] if word in FILES}
 

@@ -6,10 +6,13 @@ from typing import Any
 from shared.grouping import GROUPED
 from shared.precisions import PRECISIONS, USUAL
 from steptime import networks as specifications
+from steptime import project
 from steptime.plan import axes, exchanges
+from steptime.plan.artefacts import Artefact
 from steptime.plan.configuration import Configuration
 from steptime.plan.interim import repeats_of
 from steptime.plan.schemas import ConfigurationError, require
+from steptime.reading import read_yaml
 from steptime.tasks import TASKS
 from steptime.tasks import USUAL as USUAL_TASK
 
@@ -48,6 +51,32 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
         asked.append(f"one of {', '.join(beside.exchanges)} under 'exchange'")
     mend = ", and ".join(asked) or "an 'exchange' between its devices that the figure shows"
     return f"{shown or name} has nothing to show in the grid '{configuration.grid_name}': write {mend}."
+
+
+def nothing_to_show(configuration: Configuration, artefact: Artefact, why: str) -> str:
+    """Says that an artefact has nothing to show in the grid, since `why`, and what would mend it."""
+    sentence = f"{artefact.name} has nothing to show in the grid '{configuration.grid_name}'"
+    sentence += f" ({why})" if why else ""
+    images = artefact.entry.get("images", "")
+    if images and configuration.dataset_of(images) is None:
+        return f"{sentence}: name the files of {images} under 'data' of config/config.yaml."
+    grids = project.ROOT.glob("config/grids/*.yaml")
+    files = sorted(grids, key=lambda path: (path.stem != artefact.owner, path.stem))
+    has = [path.stem for path in files if _would_show(artefact, read_yaml(path))]
+    return (
+        f"{sentence}: write `make GRID={has[0]} TARGET={artefact.name}`." if has else f"{sentence}."
+    )
+
+
+def _would_show(artefact: Artefact, grid: dict[str, Any]) -> bool:
+    """Whether a grid trains what an artefact shows, in both environments of one of its `pairs`."""
+    trained, environments = grid.get("training", {}).get("networks", []), grid["environments"]
+    has_pair = [
+        {runner.rpartition(".")[0] for runner in pair} <= {*environments}
+        for pair in artefact.entry.get("pairs", {}).items()
+    ]
+    is_trained = bool({*trained} & {*artefact.entry.get("networks", trained)})
+    return "trainings" in artefact.entry["needs"] and is_trained and any(has_pair or [True])
 
 
 def _asked_networks(configuration: Configuration) -> list[str]:
