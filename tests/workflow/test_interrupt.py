@@ -143,13 +143,13 @@ def test_a_clock_that_was_set_back_costs_no_cell(new_checkout):
 def test_a_run_leaves_alone_what_another_in_its_folder_does(new_checkout):
     """They had one file of facts and one socket: the first lost its count, and ended in a traceback."""
     checkout = new_checkout("faults")
-    chosen(checkout, 15, "good", "hangs")
+    chosen(checkout, 30, "good", "hangs")
     running = checkout.start(*TABLE)
     checkout.await_doing("measuring standin-1.0 hangs tiny")
     # It measures nothing, makes what no run made yet, and ends before the first.
     beside = checkout.run(*TABLE[:3], "dai2019_fig3")
     assert "Traceback" not in beside, beside
-    chosen(checkout, 15, "good")
+    chosen(checkout, 30, "good")
     other = checkout.snakemake(*TABLE)
     assert other.returncode != 0 and "Another run in this folder" in other.stdout, other.stdout
     printed, _ = running.communicate(timeout=600)
