@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from defects import planting
-from today import JAX, MXNET, TENSORFLOW, TORCH, entry_of, prefix_of
+from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of, prefix_of
 
 from shared.narrow import BATCH
 from steptime import networks
@@ -15,7 +15,7 @@ from steptime.tasks import that_proves
 HONEST = yaml.safe_load((planting.ROOT / "tests/cases/honest.yaml").read_text())
 
 
-@pytest.mark.parametrize("environment", [TORCH, TENSORFLOW, JAX, MXNET])
+@pytest.mark.parametrize("environment", [TORCH, TENSORFLOW, JAX, MXNET, KERAS])
 def test_a_right_network_is_proven(environment, tmp_path):
     prefix_of(environment)
     entry = entry_of(environment)

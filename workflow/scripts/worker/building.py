@@ -44,7 +44,7 @@ def make(adapter, job, spec, weights, inputs, labels):
     wanted = contract.of_mode(getattr(adapter, "LAYOUT", {}), job["mode"])
     layout = Layout(spec, wanted)
     inputs, labels = layout.inputs(inputs), layout.labels(labels)
-    trainer = adapter.build(contract.Job(job, spec, layout, weights, inputs, labels))
+    trainer = adapter.build(contract.Job(job, layout.spec, layout, weights, inputs, labels))
     task = importlib.import_module("worker.tasks." + contract.task_of(job))
     contract.complete(trainer, "its trainer", getattr(task, "OFFERED", contract.TRAINED))
     return trainer

@@ -10,6 +10,9 @@ says so in its `LAYOUT`:
     "conv_transpose": "channels last"  kernels of this layer (height, width, out, in)
     "dense", "lstm": "units first"  matrices (units, in) of these layers
     "gates": "ifog"                 another order of the gates
+
+Of "images": "channels last", a layer "flatten" of the specification that an adapter gets may be `turned`: it flattens
+channel by channel, so that what reads it finds its features in the neutral order.
 """
 
 import numpy as np
@@ -28,6 +31,8 @@ class Layout(object):
         self._channels_last = wanted.get("images") == "channels last"
         shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
         flattened = _flattened_images(spec) if self._channels_last else {}
+        # The specification that the adapter builds.
+        self.spec = _turned(spec, flattened) if self._channels_last else spec
         nodes = {node["name"]: node for node in spec["nodes"]}
         self.names = list(shapes)
         self._homes = {}
@@ -100,13 +105,32 @@ def _ordered(value, order):
 
 
 def _flattened_images(spec):
-    """{node: shape of the image} of nodes whose features are those of an image that was flattened."""
+    """{node: shape of the image} of nodes with the features of a flattened image that only dense layers read."""
     weighted = {parameter["name"].split("/")[0] for parameter in spec["parameters"]}
     images = {}
-    for node in spec["nodes"]:
-        if node["op"] == "flatten":
-            images[node["name"]] = node["in_shape"]
-        # What has no weights and changes no shape leaves the features in their places.
-        elif node["name"] not in weighted and node["shape"] == node["in_shape"]:
-            images[node["name"]] = images.get(node["inputs"][0])
+    for flatten in spec["nodes"]:
+        if flatten["op"] != "flatten":
+            continue
+        carriers, readers = {flatten["name"]}, set()
+        for node in spec["nodes"]:
+            if not carriers.intersection(node["inputs"]):
+                continue
+            # What has no weights and changes no shape leaves the features in their places.
+            keeps = node["name"] not in weighted and node["shape"] == node["in_shape"]
+            if keeps and len(node["inputs"]) == 1:
+                carriers.add(node["name"])
+            else:
+                readers.add(node["op"])
+        # The loss reads the last node.
+        if readers == {"dense"} and spec["nodes"][-1]["name"] not in carriers:
+            images.update(dict.fromkeys(carriers, flatten["in_shape"]))
     return images
+
+
+def _turned(spec, images):
+    """The specification whose images are flattened channel by channel, but for those of `images`."""
+    nodes = [
+        dict(node, turned=node["name"] not in images) if node["op"] == "flatten" else node
+        for node in spec["nodes"]
+    ]
+    return dict(spec, nodes=nodes)

@@ -71,7 +71,7 @@ def _build(loaded, job, do, spec, arrays):
 
     layout = Layout(spec, contract.of_mode(loaded.adapter.LAYOUT, job["mode"]))
     inputs, labels = arrays.pop(ranks.INPUTS), arrays.pop(ranks.LABELS)
-    return loaded.adapter.build(contract.Job(job, spec, layout, arrays, inputs, labels))
+    return loaded.adapter.build(contract.Job(job, layout.spec, layout, arrays, inputs, labels))
 
 
 def _train(trainer, job, do, task, number, steps, arrays):

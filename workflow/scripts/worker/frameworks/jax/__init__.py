@@ -546,6 +546,11 @@ def _attention(node, own, value):
     return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
 
 
+def _flatten(node, own, value):
+    value = value.transpose(0, 3, 1, 2) if node["turned"] else value
+    return value.reshape(len(value), -1)
+
+
 def _patches(node, own, value):
     return value.reshape(len(value), -1, value.shape[-1]).transpose(1, 0, 2)
 
@@ -587,7 +592,7 @@ LAYERS = {
     "concat": lambda node, own, *values: jnp.concatenate(values, -1),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
-    "flatten": lambda node, own, value: value.reshape(len(value), -1),
+    "flatten": _flatten,
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: jax.nn.relu(value),
     "dropout": _dropout,

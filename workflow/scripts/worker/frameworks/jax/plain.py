@@ -80,6 +80,11 @@ def _max_pool(node, own, value):
     return lax.reduce_window(value, -jnp.inf, lax.max, window, strides, around)
 
 
+def _flatten(node, own, value):
+    value = value.transpose(0, 3, 1, 2) if node["turned"] else value
+    return value.reshape(len(value), -1)
+
+
 def _lstm(node, own, value):
     def step(state, given):
         output, cell = state
@@ -98,7 +103,7 @@ LAYERS = {
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
-    "flatten": lambda node, own, value: value.reshape(len(value), -1),
+    "flatten": _flatten,
     "relu": lambda node, own, value: jax.nn.relu(value),
     "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
     "add": lambda node, own, left, right: left + right,

@@ -281,6 +281,12 @@ def _dense(node, mode):
     return [stock.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")]
 
 
+def _flatten(node, mode):
+    # Channels are last with TensorFlow alone.
+    turn = [stock.Permute((3, 1, 2))] if node.get("turned") else []
+    return turn + [stock.Flatten()]
+
+
 def _max_pool(node, mode):
     """Padded with zeros, as is right behind ReLUs."""
     pool = stock.MaxPooling2D(node["kernel"], node["stride"])
@@ -292,7 +298,7 @@ LAYERS = {
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": lambda node, mode: [stock.GlobalAveragePooling2D()],
-    "flatten": lambda node, mode: [stock.Flatten()],
+    "flatten": _flatten,
     "batch_norm": _batch_norm,
     "relu": lambda node, mode: [stock.Activation("relu")],
     "dropout": lambda node, mode: [stock.Dropout(node["rate"])],

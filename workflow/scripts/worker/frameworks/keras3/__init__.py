@@ -185,6 +185,9 @@ class _RMSprop(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         average = self._averages[self._get_variable_index(variable)]
+        if hasattr(gradient, "dense_shape"):
+            # Of an embedding, TensorFlow hands rows alone.
+            gradient = keras.ops.add(keras.ops.zeros_like(average), gradient)
         self.assign(average, self._rho * average + (1 - self._rho) * keras.ops.square(gradient))
         step = gradient / (keras.ops.sqrt(average) + self._epsilon)
         self.assign_sub(variable, learning_rate * step)
@@ -300,6 +303,12 @@ def _conv(node, own):
     sizes = (node["channels"], node["kernel"], node["stride"])
     layer = layers.Conv2D(*sizes, padding="same" if same else "valid", use_bias=node["bias"], **own)
     return layer if same else _Padded(node, 0.0, layer)
+
+
+def _flatten(node, own):
+    flatten = layers.Flatten()
+    turn = layers.Permute((3, 1, 2))
+    return (lambda values: flatten(turn(values))) if node["turned"] else flatten
 
 
 class _GRU(layers.GRU):
@@ -540,7 +549,7 @@ LAYERS = {
     "concat": lambda node, own: lambda *values: layers.concatenate(values),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
-    "flatten": lambda node, own: layers.Flatten(),
+    "flatten": _flatten,
     "batch_norm": lambda node, own: layers.BatchNormalization(
         epsilon=specification.BATCH_NORM_EPSILON, **own
     ),

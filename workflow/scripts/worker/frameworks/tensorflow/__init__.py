@@ -563,6 +563,11 @@ def _attention(node, own, value):
     return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
 
 
+def _flatten(node, own, value):
+    value = tf.transpose(value, [0, 3, 1, 2]) if node["turned"] else value
+    return tf.reshape(value, [value.shape[0], -1])
+
+
 def _patches(node, own, value):
     return tf.transpose(tf.reshape(value, [value.shape[0], -1, value.shape[-1]]), [1, 0, 2])
 
@@ -603,7 +608,7 @@ LAYERS = {
     "concat": lambda node, own, *values: tf.concat(values, -1),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: tf.reduce_mean(value, [1, 2]),
-    "flatten": lambda node, own, value: tf.reshape(value, [value.shape[0], -1]),
+    "flatten": _flatten,
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: tf.nn.relu(value),
     "dropout": lambda node, own, value: tf.nn.dropout(value, node["rate"]),

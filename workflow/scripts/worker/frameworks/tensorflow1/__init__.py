@@ -238,6 +238,11 @@ def _pad(node, value):
     return tf.pad(value, [[0, 0], around, around, [0, 0]]) if node["padding"] else value
 
 
+def _flatten(node, own, value):
+    value = tf.transpose(value, [0, 3, 1, 2]) if node["turned"] else value
+    return tf.reshape(value, [_shape(value)[0], -1])
+
+
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
     normalise = getattr(gen_nn_ops, "_fused_batch_norm", None) or gen_nn_ops.fused_batch_norm
@@ -275,7 +280,7 @@ LAYERS = {
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: tf.reduce_mean(value, [1, 2]),
-    "flatten": lambda node, own, value: tf.reshape(value, [_shape(value)[0], -1]),
+    "flatten": _flatten,
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: tf.nn.relu(value),
     "dropout": lambda node, own, value: tf.nn.dropout(value, 1.0 - node["rate"]),
