@@ -61,8 +61,8 @@ def test_networks_of_a_user_are_in_files_of_theirs(tmp_path, monkeypatch):
 
 def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_framework():
     loaded = configuration.load(ROOT, {})
-    assert "variables" not in loaded.frameworks["paddle"]["differing"]["paddle-1.8"]
-    assert loaded.entry_of("paddle-1.8")["variables"]["OMP_NUM_THREADS"] == "{threads}"
+    assert "variables" not in loaded.frameworks["jax"]["differing"]["jax-0.4.13"]
+    assert loaded.entry_of("jax-0.4.13")["variables"]["NPROC"] == "{threads}"
 
 
 @pytest.mark.parametrize("label", ["FCN-5", "FCN-5 ", "fcn5-table2"])
