@@ -120,6 +120,10 @@ LACKING = {
         "nothing trained both with what is above it and without",
         lambda artefact: any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items()),
     ),
+    "variants": (
+        "nothing that the authors' scripts trained",
+        lambda artefact: {*artefact.entry["variants"]} & {*CONFIGURATION.grid["networks"]},
+    ),
     "counters": (COUNTER.state, lambda artefact: not (STEPS and COUNTED_HERE) or COUNTER.known),
     "popularity": ("file not named", lambda artefact: CONFIGURATION.popularity),
     "versions": (

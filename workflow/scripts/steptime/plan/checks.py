@@ -69,7 +69,9 @@ def nothing_to_show(configuration: Configuration, artefact: Artefact, why: str) 
 
 
 def _would_show(artefact: Artefact, grid: dict[str, Any]) -> bool:
-    """Whether a grid trains what an artefact shows, in both environments of one of its `pairs`."""
+    """Whether a grid times the `variants` of an artefact, or trains what it shows, in both environments of a `pair`."""
+    if "variants" in artefact.entry:
+        return bool({*artefact.entry["variants"]} & {*grid.get("networks", [])})
     trained, environments = grid.get("training", {}).get("networks", []), grid["environments"]
     has_pair = [
         {runner.rpartition(".")[0] for runner in pair} <= {*environments}
