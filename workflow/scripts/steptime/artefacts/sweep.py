@@ -27,6 +27,8 @@ COLUMNS = ["source", *IDENTITY, "framework", "label", "seconds", "low", "high", 
 COLUMNS += ["repeats", "status", "reason", "marks"]
 # Slowest by fastest time up to which the paper's numbers do not flatten our lines.
 WIDEST_WITH_PAPER = 3000
+# Statuses of what was tried and gave no time.
+FAILURES = ("out_of_memory", "timeout", "crashed", "diverged")
 HOLLOW: dict[str, Any] = {"markersize": 4.5, "markerfacecolor": "white", "linestyle": ""}
 
 
@@ -56,9 +58,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             curves.whiskers(axes, line, "batch", "seconds", "low", "high", **styles[str(name)])
         figures.stars(axes, timed, "batch", "seconds")
         handles = curves.keys(styles)
+        handles += _crosses(axes, ours, frameworks)
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
-        title = f"{inputs.networks[artefact['network']]['label']}: time per mini-batch"
+        label = inputs.networks[artefact["network"]]["label"]
+        title = f"{artefact['sources'][0]}: {label}, time per mini-batch"
         figures.headings(axes, title, _platforms(measured, ours, len(theirs) > 0))
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02)}
         axes.legend(handles=handles, labelspacing=0.7, **place)
@@ -82,6 +86,16 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
         labels.append(", ".join(filter(None, parts)))
     ours = cells.assign(source="ours", label=labels, marks=cells["marks"].str.join(", "))
     return ours[COLUMNS]
+
+
+def _crosses(axes: Axes, ours: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
+    """Draws a cross at the top for each mini-batch at which a framework failed, and gives the key of crosses."""
+    failed = ours[ours["seconds"].isna() & ours["status"].isin(FAILURES)]
+    for row in failed.to_dict("records"):
+        style: dict[str, Any] = {"marker": "x", "color": frameworks[row["framework"]].colour}
+        axes.plot(row["batch"], 1, transform=axes.get_xaxis_transform(), clip_on=False, **style)
+    grey: dict[str, Any] = {"marker": "x", "color": figures.GREY, "linestyle": ""}
+    return [figures.key("failed", **grey)] if len(failed) else []
 
 
 def _draw_theirs(
