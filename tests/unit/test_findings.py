@@ -243,6 +243,22 @@ def test_the_nearest_version_stands_for_the_papers_and_todays_is_told_beside_it(
     assert verdict.in_short(found) == "holds nowhere, with today's versions"
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "says"),
+    [
+        ("shi2016", "tensorflow-0.12.graph (grid a)", "TensorFlow 0.12 for 0.9.0"),
+        ("shatnawi2018", "keras-2.0.5.tensorflow", "Keras 2.0.5 for TensorFlow 1.2.0"),
+        ("wuensche2018", "torch7-7.0.eager", "Torch 7.0 for Torch"),
+        ("shi2016", "", "none was measured"),
+    ],
+)
+def test_the_heading_says_which_version_answers_for_which(name, asked, says):
+    paper = next(paper for paper in read() if paper.name == name)
+    known = inputs(catalogue=paper.catalogue)
+    column, _ = verdict._ours(pd.DataFrame({"ours_asked": [asked]}), known)
+    assert column.heading == f"By ours of its time ({says})"
+
+
 def test_a_version_nearest_to_the_papers_on_cpus_hides_no_times_of_gpus(tmp_path):
     gpu = {"environment": "cntk-2.7-cuda", "platform": "gpu", "device": "gpu"}
     cells = [
