@@ -28,6 +28,8 @@ SINCE = {
     (HOLDS, FAILS): "; no longer with today's versions",
     (FAILS, HOLDS): "; with today's versions it does",
 }
+# By whose numbers so many claims of those that are decided hold.
+WORDS = ("hold by printed numbers", "here in versions of its time", "here in today's")
 HEADINGS = {3: "Main claims", 2: "Results", 1: "Details"}
 
 
@@ -77,10 +79,10 @@ def _summary(data: pd.DataFrame) -> list[str]:
     lines = []
     for weight, heading in HEADINGS.items():
         own = data[data["weight"] == weight]
-        theirs, ours = (own[f"{side}_verdict"].value_counts() for side in ("theirs", "ours"))
+        sides = [own[f"{side}_verdict"].value_counts() for side in findings.SIDES]
         counted = [
             f"{counts.get(HOLDS, 0)} of {counts.get(HOLDS, 0) + counts.get(FAILS, 0)} {words}"
-            for counts, words in ((theirs, "hold by its own numbers"), (ours, "hold here"))
+            for counts, words in zip(sides, WORDS, strict=True)
             if counts.get(HOLDS, 0) + counts.get(FAILS, 0)
         ]
         if len(own):

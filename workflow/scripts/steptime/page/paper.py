@@ -160,8 +160,23 @@ def _table(path: Path, common: list[str]) -> str:
     """A table in Markdown, without the facts that the page says once."""
     page = tables.read_page(path)
     kept = [note for note in page.notes if not note.startswith(SAMPLES)]
-    page = replace(page, facts=[fact for fact in page.facts if fact not in common], notes=kept)
+    facts = [*_beside(path), *(fact for fact in page.facts if fact not in common)]
+    page = replace(page, facts=facts, notes=kept)
     return _narrow(tables.markdown(tables.read_layout(path), page), page.paper)
+
+
+def _beside(path: Path) -> list[str]:
+    """Says of a table of times how many printed ones have one of ours beside them."""
+    data = pd.read_parquet(path)
+    if not {"source", "theirs", "ratio"} <= {*data}:
+        return []
+    printed = data[(data["source"] == tables.PAPER) & data["theirs"].notna()]
+    ours = data[(data["source"] == tables.OURS) & data["ratio"].notna()]
+    with_ours = ours.drop_duplicates(["network", "lineage", "device", "threads"])
+    return [
+        f"Of {plural(len(printed), 'printed time')}, {len(with_ours)} have one of ours beside them: the same network "
+        "and number of threads, the same framework or its successor."
+    ]
 
 
 def _narrow(text: str, paper: str = "") -> str:
