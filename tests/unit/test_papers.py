@@ -81,6 +81,7 @@ def inputs(tmp_path, monkeypatch):
             "catalogue": SHI2016 / "paper.yaml",
             "frameworks": ROOT / "resources" / "papers" / "frameworks.yaml",
             "networks": ROOT / "config" / "networks.yaml",
+            "releases": ROOT / "resources/steptime/releases.yaml",
         }
         files = {word: [str(path)] for word, path in (files | others).items()}
         return Inputs(f"shi2016_{artefact}", files, {})

@@ -47,25 +47,28 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     times = [timed["seconds"], timed["low"], timed["high"], theirs["seconds"]]
     everything = pd.concat(times).astype(float)
     with_paper = len(theirs) > 0 and everything.max() / everything.min() <= WIDEST_WITH_PAPER
-    with figures.canvas() as (drawing, axes):
+    parts = _parts(ours, inputs)
+    with figures.canvas(1, len(parts), squeeze=False) as (drawing, grid):
         shown = everything if with_paper else everything.iloc[: 3 * len(timed)]
-        figures.batch_axis(axes, sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])}))
-        if len(shown):
-            figures.time_axis(axes, shown.min() / (2.4 if with_paper else 1), shown.max())
+        batches = sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])})
         styles = curves.styles_of(timed, frameworks)
-        for name, line in timed.groupby("label", sort=False):
-            line = line.sort_values("batch")
-            curves.whiskers(axes, line, "batch", "seconds", "low", "high", **styles[str(name)])
-        figures.stars(axes, timed, "batch", "seconds")
         handles = curves.keys(styles)
-        handles += _crosses(axes, ours, frameworks)
+        for axes, (name, part) in zip(grid[0], parts.items(), strict=True):
+            figures.batch_axis(axes, batches)
+            if len(shown):
+                figures.time_axis(axes, shown.min() / (2.4 if with_paper else 1), shown.max())
+            _draw(axes, part, styles, frameworks)
+            figures.say(axes, name, (0, 1), (4, -11), xycoords="axes fraction", fontweight="bold")
+            axes.label_outer()
+        handles += _key_of_crosses(ours)
+        axes = grid[0][0]
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
         label = inputs.networks[artefact["network"]]["label"]
         title = f"{artefact['sources'][0]}: {label}, time per mini-batch"
         figures.headings(axes, title, _platforms(measured, ours, len(theirs) > 0))
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02)}
-        axes.legend(handles=handles, labelspacing=0.7, **place)
+        grid[0][-1].legend(handles=handles, labelspacing=0.7, **place)
         words = figures.starred(ours, _words(inputs, theirs) if with_paper else "")
         figures.caption(drawing, words, _notes(inputs, ours, theirs, with_paper))
     data = pd.concat([ours, theirs], ignore_index=True) if len(theirs) else ours
@@ -88,14 +91,42 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
     return ours[COLUMNS]
 
 
-def _crosses(axes: Axes, ours: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
-    """Draws a cross at the top for each mini-batch at which a framework failed, and gives the key of crosses."""
-    failed = ours[ours["seconds"].isna() & ours["status"].isin(FAILURES)]
-    for row in failed.to_dict("records"):
+def _parts(ours: pd.DataFrame, inputs: Inputs) -> dict[str, pd.DataFrame]:
+    """The rows of each panel by its name: versions of the paper's time and today's, or all where there is one of them.
+
+    Of its time are those nearest to the paper's, and what was released until two years after it.
+    """
+    if "releases" not in inputs.entry.get("needs", []):
+        return {"": ours}
+    catalogue = inputs.paths("catalogue")[0]
+    nearest = {runner for each in inputs.catalogue.get("nearest", {}).values() for runner in each}
+    year = int(catalogue.parent.name[-4:]) + 2
+    released = ours["environment"].map(inputs.releases).fillna("9999").str[:4].astype(int)
+    is_old = (ours["environment"] + "." + ours["mode"]).isin(nearest) | (released <= year)
+    parts = {"of the paper's time": ours[is_old], "today's": ours[~is_old]}
+    has_both = all(part["seconds"].notna().any() for part in parts.values())
+    return parts if has_both else {"": ours}
+
+
+def _draw(axes: Axes, ours: pd.DataFrame, styles: curves.Styles, frameworks: Frameworks) -> None:
+    """Draws the lines of a panel, and a cross at the top for each mini-batch at which a framework failed."""
+    timed = ours[ours["seconds"].notna()]
+    for name, line in timed.groupby("label", sort=False):
+        line = line.sort_values("batch")
+        curves.whiskers(axes, line, "batch", "seconds", "low", "high", **styles[str(name)])
+    figures.stars(axes, timed, "batch", "seconds")
+    for row in _failed(ours).to_dict("records"):
         style: dict[str, Any] = {"marker": "x", "color": frameworks[row["framework"]].colour}
         axes.plot(row["batch"], 1, transform=axes.get_xaxis_transform(), clip_on=False, **style)
+
+
+def _failed(ours: pd.DataFrame) -> pd.DataFrame:
+    return ours[ours["seconds"].isna() & ours["status"].isin(FAILURES)]
+
+
+def _key_of_crosses(ours: pd.DataFrame) -> list[Any]:
     grey: dict[str, Any] = {"marker": "x", "color": figures.GREY, "linestyle": ""}
-    return [figures.key("failed", **grey)] if len(failed) else []
+    return [figures.key("failed", **grey)] if len(_failed(ours)) else []
 
 
 def _draw_theirs(
@@ -103,7 +134,8 @@ def _draw_theirs(
 ) -> list[Any]:
     names = list(theirs.loc[theirs["seconds"].notna(), "framework"].unique())
     low, high = axes.get_xlim()
-    spacing = 0.035 * math.log2(high / low)
+    # In points as far apart in a narrow panel as in a wide one.
+    spacing = 0.0285 / axes.get_position().width * math.log2(high / low)
     for place, name in enumerate(names):
         rows = theirs[(theirs["framework"] == name) & theirs["seconds"].notna()]
         # All stand at one mini-batch size: side by side they can be told apart.

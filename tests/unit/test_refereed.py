@@ -1,4 +1,4 @@
-"""What the authors' scripts trained in place of a paper's networks, beside the network itself."""
+"""Shi et al. refereed: what the authors' scripts trained, and Figure 1 by versions of its time and by today's."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import yaml
 from examples import FRAMEWORKS, inputs, measured
 
 from steptime import networks
-from steptime.artefacts import defects
+from steptime.artefacts import defects, sweep
 from steptime.artefacts.inputs import read_printed
 
 SHI = Path(__file__).parents[2] / "resources/papers/shi2016"
@@ -62,3 +62,37 @@ def test_every_variant_of_a_script_is_one_of_the_network_that_it_stands_for():
         spec = networks.specify(each["variant"], CATALOGUE)
         assert networks.count_parameters(spec) == CATALOGUE[each["variant"]]["parameters"]
         assert FRAMEWORKS[each["framework"]].label
+
+
+def test_figure_1_has_versions_of_its_time_beside_todays_and_crosses_for_failures(tmp_path):
+    shared = {"network": "resnet50", "threads": 2, "mode": "graph"}
+    timed = [
+        shared | {"framework": framework, "environment": name, "batch": batch, "seconds": 1.0}
+        for framework, name in (
+            ("caffe", "caffe-1.0"),
+            ("mxnet", "mxnet-1.0"),
+            ("torch", "torch-2.13"),
+        )
+        for batch in (8, 16)
+    ]
+    full = shared | {"framework": "cntk", "environment": "cntk-2.5.1", "batch": 16}
+    failed = full | {"seconds": None, "status": "out_of_memory"}
+    known = {
+        "catalogue": PAPER,
+        "entry": PAPER["artefacts"]["fig1d"],
+        "printed": read_printed(SHI / "table4.csv"),
+        "paths": lambda word: [SHI / "paper.yaml"],
+        "releases": yaml.safe_load((SHI.parents[1] / "steptime/releases.yaml").read_text()),
+    }
+
+    def drawn(*cells):
+        _, drawing = sweep.figure(inputs(measured=measured(tmp_path, *cells), **known))
+        lines = [len(axes.containers) for axes in drawing.axes]
+        crosses = [line for axes in drawing.axes for line in axes.lines if line.get_marker() == "x"]
+        titles = [axes.get_title(loc="left") for axes in drawing.axes]
+        return lines, len(crosses), titles[0]
+
+    title = "Figure 1(d): ResNet-50, time per mini-batch"
+    assert drawn(*timed, failed) == ([2, 1], 1, title)
+    # With versions of one time alone there is one panel.
+    assert drawn(*timed[:4], failed) == ([2], 1, title)
