@@ -39,7 +39,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
     # What ours could answer comes before what is open here.
-    data = data.assign(short=short, answered=data["ours_verdict"].isin(findings.ANSWERED))
+    answered = data[["ours_verdict", "today_verdict"]].isin(findings.ANSWERED).any(axis=1)
+    data = data.assign(short=short, answered=answered)
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
     page = inputs.page
