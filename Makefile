@@ -82,9 +82,11 @@ example:  ## show a report in the documents, docs/example/: make example FROM=re
 	@mkdir -p docs/example && sed -E 's#<a href="\.\./[^"]*">([^<]*(<span class="unseen">[^<]*</span>)?)</a>#\1#g' \
 		$(call quoted,$(or $(FROM),results/report/index.html)) >docs/example/index.html
 
+PAPERS = $(patsubst resources/papers/%/paper.yaml,%,$(wildcard resources/papers/*/paper.yaml))
+NAMED = $(or $(filter $(PAPER),$(PAPERS)),$(error Name a paper (known are $(PAPERS)): make paper PAPER=shi2016))
+
 paper: venv  ## make the tables, figures and verdicts of a paper from its own grid: make paper PAPER=shi2016
-	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(PAPER),$(error Name a paper: make paper PAPER=shi2016))) $(NARROWED) -- \
-		$(call quoted,make_$(or $(PAPER),$(error Name a paper: make paper PAPER=shi2016)))
+	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(NAMED))) $(NARROWED) -- make_$(NAMED)
 
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report

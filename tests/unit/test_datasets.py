@@ -256,7 +256,7 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
     def broken(name, contents, file, content):
         return folder(tmp_path / name, contents | {file: content}, packed=False)
 
-    refused(SMALL, tmp_path / "nowhere", "There is no file or folder")
+    refused(SMALL, tmp_path / "nowhere", "cannot be read (No such file")
     single = folder(tmp_path / "one", {"train-images": IDX["train-images"]}) / "train-images.gz"
     refused(SMALL, single, "there is no file train-labels or train-labels.gz and 2 more in")
     (tmp_path / "page.zip").write_text("<html>")

@@ -57,6 +57,10 @@ def test_another_schema_version_is_told(tmp_path):
     said = "has schema version 0 and this workflow reads 2: measure"
     with pytest.raises(shard.ShardError, match=said):
         shard.read(path)
+    # As any table is.
+    pq.write_table(table.replace_schema_metadata({}), path)
+    with pytest.raises(shard.ShardError, match="is no shard: shards are files below results/cells"):
+        shard.read(path)
 
 
 def test_one_bit_of_a_sample_that_a_disk_has_lost_is_told(tmp_path):

@@ -168,17 +168,25 @@ def test_what_a_release_may_need_was_there_in_its_days():
     assert candidate._day_of(lambda *_: []) == candidate._day_of(lambda *_: ["torch"]) == []
 
 
-def test_what_is_no_candidate_is_refused(tmp_path):
-    with pytest.raises(CompareError, match="'newest' is no version, and no file"):
-        Folder(tmp_path / "a_b").add(TORCH, "newest")
-    with pytest.raises(CompareError, match="did you mean 'tensorflow-2.12'"):
-        Folder(tmp_path / "a_b").add(TORCH, "tensorflo-2.12")
-    assert not (tmp_path / "a_b").exists()
+def test_what_is_no_candidate_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(candidate, "releases", lambda *_: ["2.12.0", "2.13.0"])
+    for asked, said in (
+        ("newest", "'newest' is no version, and no file"),
+        ("tensorflo-2.12", "did you mean 'tensorflow-2.12'"),
+        ("2.99", "There is no release 2.99: the newest are 2.13.0, 2.12.0"),
+    ):
+        with pytest.raises(CompareError, match=said):
+            with Folder(tmp_path / "watch/a_b").kept_where_used() as folder:
+                folder.add(TORCH, asked)
+        assert not (tmp_path / "watch").exists()
     for asked, kind in ((["torch-9"], "environment"), ([TORCH, ["fcn55"]], "network")):
         with pytest.raises(ConfigurationError, match=f"no {kind} .* did you mean"):
             candidate.environment_of(*asked)
-    with pytest.raises(CompareError, match="'abc' is not possible: write a number"):
-        results.number("abc")
+    for asked in ("abc", "-5", "nan"):
+        with pytest.raises(CompareError, match=f"'{asked}' is not possible: write a number above"):
+            results.number(asked)
+    with pytest.raises(CompareError, match="The margin 3 is no share: write 0.05 for 5 %."):
+        results.share("3")
 
 
 class Held:

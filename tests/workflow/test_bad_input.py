@@ -36,6 +36,7 @@ NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
     ("old", "new", "sentence"),
     [
         ("repeats:", "repeat:", "there is no key 'repeat': did you mean 'repeats'?"),
+        ("jax-0.12-cuda]", "jax", "is not valid YAML: while parsing a flow sequence in line "),
         ("[torch,", "[torsch,", "no environment 'torsch' in config/frameworks.yaml: did you mean"),
         ("[torch,", "[tf-2.21,", "did you mean 'tensorflow-2.21'?"),
         ("[fcn5,", "[fcn55,", "no network 'fcn55' in config/networks.yaml: did you mean"),
@@ -149,6 +150,9 @@ def test_an_unknown_key_or_data_set_is_refused_and_missing_files_write_nothing(c
     assert "There is no data set 'mnits' in config/datasets.yaml: did you mean 'mnist'?" in said
     said = refusal(checkout.root, {"gird": "paper"})
     assert "there is no key 'gird': did you mean 'grid'?" in said
+    asked = ("--config", "data={mnist: nothere}", "--", "results/datasets/mnist/train.npz")
+    done = checkout.snakemake("--dry-run", *asked)
+    assert "There is no file or folder nothere: write where mnist lies" in done.stdout, done.stdout
     (checkout.root / "empty").mkdir()
     done = checkout.snakemake(
         "--config", "data={mnist: empty}", "--", "results/datasets/mnist/train.npz"
@@ -198,6 +202,10 @@ def test_what_would_be_empty_is_refused_before_anything_is_measured(checkout, na
 def test_a_misspelt_target_is_answered_and_a_dry_run_says_how_much_there_is(checkout):
     done = checkout.snakemake("--dry-run", "shi2016_table5")
     assert done.returncode and done.stdout.endswith("did you mean 'shi2016_table4'?\n"), done.stdout
+    done = checkout.snakemake("--dry-run", "share")
+    assert done.stdout.endswith(
+        "needs a store: write --config store=/mnt/shared/steptime -- share.\n"
+    )
     done = checkout.snakemake("--dry-run", "--config", "grid=ci", "--", "shi2016_fig1d")
     assert "leaves out the mini-batches 8, 16, 32, 64, which take longer" in done.stdout
     assert "6 results in 6 runs, 3 proofs, 2 references, " in done.stdout, done.stdout

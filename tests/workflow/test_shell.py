@@ -123,11 +123,18 @@ def test_pip_set_up_for_another_folder_does_not_lead_the_packages_there(made, tm
     assert not lines & {"PYTHONPATH=q", "PIP_USER=1"}
 
 
-def test_a_variable_that_make_does_not_know_starts_nothing(made):
+def test_what_make_does_not_know_starts_nothing(made):
     """Of `make GIRD=today`, the default grid would be measured."""
-    for variable, said in (("GIRD=today", "did you mean GRID?"), ("PAPER=x", "`make paper`")):
-        done = make(made, "-n", variable)
+    for words, said in (
+        (["GIRD=today"], "did you mean GRID?"),
+        (["PAPER=x"], "`make paper`"),
+        (["paper", "PAPER=x"], "(known are dai2019 shatnawi2018 "),
+    ):
+        done = make(made, "-n", *words)
         assert done.returncode == 2 and said in done.stdout and "snakemake" not in done.stdout
+    # A plan of another grid was written before.
+    done = make(made, "again", "GRID=fault")
+    assert done.returncode and "did you mean 'faults'?" in done.stdout, done.stdout
     asked = make(made, "-n", "ONLY=torch jax", "NETWORKS=fcn5", "MINUTES=30")
     wanted = "--config 'only=torch jax' 'only_networks=fcn5' 'minutes=30'"
     assert wanted in " ".join(asked.stdout.split()), asked.stdout

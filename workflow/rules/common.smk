@@ -101,6 +101,8 @@ try:
 except InputError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
+# What a user may have said of this run, as variables of `make`.
+SAID_TO_MAKE = dict(GRID="grid", ONLY="only", NETWORKS="only_networks", PLATFORMS="platforms")
 # How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two.
 OWN_CORES = min(CORES or 1, machine.usable_cpus())
 # The environments of the catalogue, and those of the grid.
@@ -112,6 +114,8 @@ def unknown_target(name, known):
     """The sentence for a target that no rule makes."""
     if "/" in name:
         return f"Nothing here makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
+    if name in ("share", "fetch") and "store" not in config:
+        return f"`{name}` needs a store: write --config store=/mnt/shared/steptime -- {name}."
     known = [*CATALOGUE, *known]
     return schemas.unknown("target", name, known, "this workflow (--list-target-rules)")
 
@@ -135,11 +139,11 @@ speak_plainly(unknown_target)
 after_dry_run(tell_plan)
 share_out_host()
 
+if CORES is not None and CORES < 1:
+    sys.exit(
+        f"With --cores {CORES} no job can begin: write --cores all, or how many CPUs jobs may take."
+    )
 if MAIN and not ONLY_TELLS:
-    if CORES is not None and CORES < 1:
-        sys.exit(
-            f"With --cores {CORES} no job can begin: write --cores all, or how many CPUs jobs may take."
-        )
     for sentence in CONFIGURATION.left_out:
         say_sentence(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.
@@ -233,6 +237,7 @@ def begin_run():
     run.begin(
         began=time.monotonic(),
         grid=config["grid"],
+        asked={name: config[key] for name, key in SAID_TO_MAKE.items() if key in config},
         deployment="conda" if USES_CONDA else "venv",
         platforms=CONFIGURATION.platforms,
         networks=CONFIGURATION.network_files,

@@ -3,6 +3,8 @@
 
 rule prepare_dataset:
     """Check the published files of a data set, and write its images for training and for testing as plain arrays."""
+    input:
+        lambda wildcards: CONFIGURATION.check_data(wildcards.dataset) or [],
     output:
         train="results/datasets/{dataset}/train.npz",
         test="results/datasets/{dataset}/test.npz",

@@ -28,9 +28,9 @@ CHATTER = (
     "Conda environments: ignored",
 )
 CHATTER += ("Building DAG", "DAG of jobs will", "Updating checkpoint", "The run involves")
-CHATTER += ("Assuming unrestricted shared",)
+CHATTER += ("Assuming unrestricted shared", "Some jobs were triggered", "Rules with provenance")
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
-IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
+IN_FUNCTION = re.compile(r"Error:\n *(?:Work|Config)\w+Error:\s(.*?)\nWildcards:", re.DOTALL)
 # Whether this is the process that a user started, not one that it started for a job.
 MAIN = workflow.is_main_process
 # Whether this process runs no job: a dry run, or a question about the rules. It must change no file.

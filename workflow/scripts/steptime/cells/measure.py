@@ -101,7 +101,7 @@ class CellRun:
             options.log.parent.mkdir(parents=True, exist_ok=True)
             options.log.write_text(f"{refused}\n")
             sys.exit(refused)
-        doing(f"measuring {' '.join(self.title.split())}")
+        doing(f"waiting to measure {' '.join(self.title.split())}")
         self.began, self.clock = datetime.now(UTC), time.monotonic()
         self.manifest: Manifest = json.loads(options.manifest.read_text())
         self.proof: Proof = json.loads(options.proof.read_text())
@@ -143,6 +143,7 @@ class CellRun:
     def describe_machine(self) -> None:
         """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
         if not self.machine:
+            doing(f"measuring {' '.join(self.title.split())}")
             self.machine, self.workflow = machine.describe(), software.workflow()
             # pyarrow imports pandas when it makes its first array.
             import pandas  # noqa: F401

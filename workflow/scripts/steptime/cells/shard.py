@@ -13,6 +13,7 @@ from steptime.atomic import atomic_write
 from steptime.cells.schema import SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plain import plain
 from steptime.plan import digests
+from steptime.plan.cell import FOLDER
 from steptime.reading import InputError
 from steptime.records import Footer
 from steptime.tasks import TASKS
@@ -118,6 +119,8 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise _broken(path, error) from error
     version = footer.get("schema") if isinstance(footer, dict) else None
+    if version is None:
+        raise ShardError(f"{path} is no shard: shards are files below results/{FOLDER}/.")
     if version != SCHEMA_VERSION:
         raise ShardError(
             f"The shard {path} has schema version {version!r} and this workflow reads {SCHEMA_VERSION}: {again(path)}"

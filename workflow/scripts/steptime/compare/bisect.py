@@ -39,9 +39,9 @@ def main() -> None:
             )
         base = environment_of(options.framework, options.networks)
         name = file_name(options.framework, options.first, options.last)
-        folder = Folder(options.folder / name)
-        known = options.releases or folder.releases(base)
-        between = within(known, options.first, options.last)
+        with Folder(options.folder / name).kept_where_used() as folder:
+            known = options.releases or folder.releases(base)
+            between = within(known, options.first, options.last)
         print(f"{len(between)} releases: {', '.join(between)}", flush=True)
         sys.exit(Search(folder, base, options, between).run())
 

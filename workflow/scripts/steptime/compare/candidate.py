@@ -7,27 +7,31 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.version import Version
 
 from steptime import machine, project
 from steptime.compare.sides import CompareError
 from steptime.environments import installer, interpreter, pins
 from steptime.networks import written
+from steptime.plain import few
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
 from steptime.plan.schemas import meant, require
+from steptime.reading import InputError
 from steptime.tasks import TASKS
 
 # What the workflow consists of.
 PARTS = ("workflow", "config", "envs", "resources", "profiles")
 WHEEL = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?-[^-]+-[^-]+-[^-]+\.whl")
-VERSION = re.compile(r"\d[\w.!+]*")
+VERSION, PLAIN = re.compile(r"\d[\w.!+]*"), re.compile(r"\d+(\.\d+)*")
 FOUND = re.compile(r"Available versions: (.*)")
 # No wheel is older. What belongs to a release may follow it by so many days.
 EARLIEST, DAYS_AFTER = date(2013, 1, 1), 7
@@ -60,6 +64,18 @@ class Folder:
         if written.FOLDER.is_dir():
             shutil.copytree(written.FOLDER, self.root / written.FOLDER, dirs_exist_ok=True)
 
+    @contextmanager
+    def kept_where_used(self) -> Iterator["Folder"]:
+        """Removes the folder again where a mistake ends the program, and nothing was measured in it."""
+        try:
+            yield self
+        except InputError:
+            if not (self.root / "results").exists():
+                shutil.rmtree(self.root)
+            with suppress(OSError):
+                self.root.parent.rmdir()
+            raise
+
     def add(self, base: str, candidate: str) -> str:
         """Adds the environment of a candidate (a version, a wheel or a file of pins; what the project has is taken as
         it is); its name. A version has the pins of an environment that it is `like`. Raises CompareError.
@@ -78,12 +94,14 @@ class Folder:
             name = path.stem if path.stem != base else f"{base}-again"
             return self._write(base, name, yaml.safe_load(path.read_text()))
         if not VERSION.fullmatch(candidate):
-            if not (self.root / "results").exists():
-                shutil.rmtree(self.root)
             advice = f"write a version of {framework}, the path of a wheel (.whl) or of a file of pins (.yaml)"
             near = meant(candidate, sum((each["environments"] for each in frameworks.values()), []))
             also = f"; {near}" if near.startswith("did") else "."
             raise CompareError(f"'{candidate}' is no version, and no file: {advice}{also}")
+        there = {release for name in self._alike(base) for release in self._releases_for(name)}
+        if PLAIN.fullmatch(candidate) and there and Version(candidate) not in map(Version, there):
+            known = few(sorted(there, key=order, reverse=True))
+            raise CompareError(f"There is no release {candidate}: the newest are {known}")
         like = self.like(base, candidate)
         content = self._content(like)
         package = _package(content, framework, like)

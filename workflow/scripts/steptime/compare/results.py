@@ -9,6 +9,7 @@ tensorflow-2.12.xla, go as well. The exit status: 0 where nothing is slower, 1 w
 """
 
 import argparse
+import math
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -41,20 +42,29 @@ SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low"
 
 
 def number(text: str, of: type = float) -> Any:
-    """Reads a number of the command line. Raises CompareError."""
+    """Reads a number above 0 of the command line. Raises CompareError."""
     try:
-        return of(text)
+        if 0 < (value := of(text)) < math.inf:
+            return value
     except ValueError:
-        raise CompareError(
-            f"'{text}' is not possible: write a number, as in MINUTES=45 THREADS=2 MARGIN=0.03."
-        ) from None
+        pass
+    raise CompareError(
+        f"'{text}' is not possible: write a number above 0, as in MINUTES=45 THREADS=2 MARGIN=0.03."
+    )
+
+
+def share(text: str) -> float:
+    """Reads a share of the command line. Raises CompareError."""
+    if (value := number(text)) >= 1:
+        raise CompareError(f"The margin {text} is no share: write 0.05 for 5 %.")
+    return value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare two things that were measured.")
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
     parser.add_argument("other", help="what is compared with it")
-    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.05")
+    parser.add_argument("--margin", type=share, default=MARGIN, help="what counts as equal, 0.05")
     parser.add_argument("--platforms", help="your own file of platforms")
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
@@ -79,8 +89,6 @@ def complaints(platforms: str | None = None) -> Iterator[None]:
 
 def compare(options: argparse.Namespace) -> int:
     """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
-    if not 0 < options.margin < 1:
-        raise CompareError(f"The margin {options.margin} is no share: write 0.05 for 5 %.")
     prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
     with opened(options.one, options.other, Path("results")) as (one, other):
         pairs = pairs_of(one, other)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from steptime.compare import caveats, interim, results, words
 from steptime.compare.candidate import Folder, environment_of
-from steptime.compare.results import number
+from steptime.compare.results import number, share
 from steptime.compare.sides import CompareError, Side, pairs_of, read
 from steptime.plain import file_name
 from steptime.plan.cell import Cell, shard_path
@@ -44,8 +44,9 @@ def main() -> None:
     with results.complaints():
         options = parser.parse_args()
         base = environment_of(options.base, options.networks)
-        folder = Folder(options.folder / file_name(options.base, options.candidate))
-        watch = Watch(folder, base, folder.add(base, options.candidate), options)
+        name = file_name(options.base, options.candidate)
+        with Folder(options.folder / name).kept_where_used() as folder:
+            watch = Watch(folder, base, folder.add(base, options.candidate), options)
         watch.measure()
         sys.exit(watch.tell())
 
@@ -55,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
     parser.add_argument("--networks", nargs="+", default=networks)
     parser.add_argument("--threads", nargs="+", type=partial(number, of=int), default=[1])
     parser.add_argument("--minutes", type=number, default=45, help="after which nothing is begun")
-    parser.add_argument("--margin", type=number, default=MARGIN, help="what counts as equal, 0.03")
+    parser.add_argument("--margin", type=share, default=MARGIN, help="what counts as equal, 0.03")
     parser.add_argument("--folder", type=Path, default=Path("watch"), help="where it is worked")
 
 

@@ -51,10 +51,6 @@ def fetch(entry: dict[str, Any], location: str | None) -> Found:
     path = Path(location).expanduser()
     if path.is_dir():
         return _from_folder(entry, path)
-    if not path.exists():
-        raise DatasetError(
-            f"There is no file or folder {path}: write where {entry['label']} lies under 'data' in config/config.yaml."
-        )
     return _choose(entry, _of_file(path), str(path))
 
 

@@ -31,7 +31,7 @@ NARROWEST = 100
 
 
 def main() -> None:
-    """Command line; the exit status is 0 whenever each environment stands or has a reason."""
+    """Command line; the exit status is 0 where each environment that is named stands, or where none is named."""
     parser = argparse.ArgumentParser(description="Make the frameworks' environments.")
     parser.add_argument("--cores", default="all", help="how many are made at a time")
     parser.add_argument("names", nargs="*", help="frameworks or environments; none: all")
@@ -46,6 +46,7 @@ def main() -> None:
     output.print(f"{stand} of {len(rows)} environments are ready.", highlight=False)
     if code:
         sys.exit(f"Snakemake ended with {code}: the same command goes on from here.")
+    sys.exit(1 if options.names and stand < len(rows) else 0)
 
 
 def chosen(names: list[str]) -> list[str]:

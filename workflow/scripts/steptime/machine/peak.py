@@ -89,7 +89,7 @@ def measure_once(threads: int) -> dict[str, Any]:
     done = subprocess.run(command, env=clean, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(
-            f"The peak of {threads} threads could not be measured: exit code {done.returncode}."
+            f"The peak of {plural(threads, 'thread')} could not be measured: exit code {done.returncode}."
         )
     return json.loads(done.stdout)
 

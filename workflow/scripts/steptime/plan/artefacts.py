@@ -58,7 +58,7 @@ def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
 def kinds() -> dict[str, list[str]]:
     """What each kind of artefact can make, by the functions of its module, which is not imported."""
     functions = {
-        path.stem: re.findall(r"^def (table|figure)\(", path.read_text(), re.MULTILINE)
+        path.stem: re.findall(r"^def (table|figure)\(", path.read_text("utf-8"), re.MULTILINE)
         for path in sorted(KINDS.glob("*.py"))
     }
     return {name: made for name, made in functions.items() if made}

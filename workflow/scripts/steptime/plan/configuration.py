@@ -10,6 +10,7 @@ from steptime import networks
 from steptime.networks import written
 from steptime.plan import artefacts, narrowing
 from steptime.plan.artefacts import Artefact
+from steptime.plan.cell import images_of
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 from steptime.plan.schemas import load as load_schema
 
@@ -47,6 +48,15 @@ class Configuration:
             ):
                 return name
         return None
+
+    def check_data(self, dataset: str) -> None:
+        """Raises ConfigurationError where images are to be made of a file or folder that is not there."""
+        place = self.data.get(dataset, "")
+        is_made = Path(images_of(dataset)[0]).exists()
+        if place and not is_made and "://" not in place and not Path(place).expanduser().exists():
+            raise ConfigurationError(
+                f"There is no file or folder {place}: write where {dataset} lies under 'data' in config/config.yaml."
+            )
 
     def framework_of(self, environment: str) -> str:
         for name, framework in self.frameworks.items():

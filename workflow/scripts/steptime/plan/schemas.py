@@ -67,12 +67,11 @@ def read(path: Path, schema: Path) -> Any:
             f"{path} is no text in UTF-8 ({error}): save it as such."
         ) from error
     except (yaml.YAMLError, ValueError) as error:
-        lines = path.read_text().split("\n")
+        lines = path.read_text("utf-8").split("\n")
         if tabs := [at for at, line in enumerate(lines, 1) if "\t" in line.partition("#")[0]]:
             raise ConfigurationError(f"{path}, line {tabs[0]}: a tab: write spaces.") from error
-        raise ConfigurationError(
-            f"{path} is not valid YAML: {' '.join(str(error).split())}."
-        ) from error
+        said = " ".join(str(error).split()).replace('in "<unicode string>", ', "in ")
+        raise ConfigurationError(f"{path} is not valid YAML: {said}.") from error
     if not isinstance(content, dict):
         raise ConfigurationError(
             f"{path} holds {'nothing' if content is None else 'no keys'}: write `key: value` lines, as the files of "

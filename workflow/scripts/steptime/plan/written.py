@@ -7,7 +7,7 @@ from pathlib import Path
 from steptime.atomic import atomic_write
 from steptime.plan.cell import Cell
 from steptime.plan.grid import Plan
-from steptime.plan.schemas import ConfigurationError
+from steptime.plan.schemas import ConfigurationError, meant
 
 # Where plans lie below the results.
 FOLDER = "plan"
@@ -62,8 +62,10 @@ def read(path: Path) -> Plan:
         known = {name: content[name] for name in ("artefacts", "missing", "looks", "proven")}
         return Plan(cells, expected=expected, **known)
     except FileNotFoundError as error:
+        grids = sorted(each.stem for each in path.parent.glob("*.json"))
+        advice = meant(path.stem, grids, "known are") if grids else "run `make`."
         raise ConfigurationError(
-            f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it, `make GRID={path.stem}`."
+            f"No run of the grid '{path.stem}' has written its plan to {path.parent}: {advice}"
         ) from error
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ConfigurationError(
