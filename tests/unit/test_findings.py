@@ -603,7 +603,7 @@ def everything(about, left_out):
     numbers = dict.fromkeys([*NUMBERS, *LOW, *HIGH], seconds)
     exchange = pd.Series("", times.index).where(times["devices"] == 1, "sync")
     whose = {"runner": times["framework"], "platform": times["device"], "grid": "", "cores": 4}
-    return times.assign(**numbers, **whose, task=about.task, exchange=exchange)
+    return times.assign(**numbers, **whose, task=about.task, exchange=exchange, decides=True)
 
 
 @pytest.mark.seldom
@@ -658,7 +658,7 @@ def test_words_of_claims_are_decided_number_by_number(tmp_path):
         for row in rows.itertuples()
     ]
     known = evidence.measured_times([Grid(steps=[measured(tmp_path / "claims.parquet", *cells)])])
-    scope = Scope("", known.assign(family=""), pd.DataFrame(), {}, {})
+    scope = Scope("", known.assign(family="", decides=True), pd.DataFrame(), {}, {})
     value = "time(framework='b') / time(framework='a')"
     asked = {
         ("every", "above", 1): findings.UNDECIDED,
@@ -702,7 +702,7 @@ def test_an_extreme_of_noisy_numbers_is_asked_of_each_of_them(value, bound):
         ends = {"low": np.exp(-1.96 * errors), "high": np.exp(1.96 * errors)}
         known = dict.fromkeys(NUMBERS, seconds)
         known |= {name: seconds * ends[name[-4:].strip("_")] for name in (*LOW, *HIGH)}
-        scope = Scope("", times.assign(**known), pd.DataFrame(), {}, {})
+        scope = Scope("", times.assign(**known, decides=True), pd.DataFrame(), {}, {})
         wrong += findings.check(claim, scope).verdict == FAILS
     assert wrong / draws <= 0.05
 
@@ -717,12 +717,12 @@ def test_the_best_of_some_by_the_best_of_others_is_shown_of_each_of_the_first():
         "least(time(device='cpu'), over='platform') / least(time(device='gpu'), over='platform')"
     )
 
-    def asked(*seconds, error):
+    def asked(*seconds, error, decides=True):
         seconds = np.array(seconds)
         known = {NUMBERS[0]: seconds}
         known |= {LOW[0]: seconds * np.exp(-1.96 * error), HIGH[0]: seconds * np.exp(1.96 * error)}
         known |= dict.fromkeys([*NUMBERS[1:], *LOW[1:], *HIGH[1:]], seconds)
-        scope = Scope("", times.assign(**known), pd.DataFrame(), {}, {})
+        scope = Scope("", times.assign(**known, decides=decides), pd.DataFrame(), {}, {})
         found = findings.check({"value": value, "above": 1}, scope)
         return found.verdict, found.values.tolist()
 
@@ -730,3 +730,7 @@ def test_the_best_of_some_by_the_best_of_others_is_shown_of_each_of_the_first():
     # Of one number, 1.3 would be shown to be above 1; not of the better one of two.
     assert asked(1.3, 3.0, 1.0, 9.0, error=0.1)[0] == findings.UNDECIDED
     assert asked(0.5, 0.6, 1.0, 1.0, error=0.1) == (FAILS, [0.5])
+    # What was disturbed decides nothing, and hinders no other from it.
+    times_of = functools.partial(asked, 2.0, 3.0, 1.0, 9.0, error=0.1)
+    assert times_of(decides=[False, True, True, True])[0] == findings.UNDECIDED
+    assert times_of(decides=[True, True, True, False])[0] == HOLDS

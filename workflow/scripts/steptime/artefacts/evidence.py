@@ -27,6 +27,8 @@ PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batc
 PRINTED += ["number", "file"]
 # Statuses of what is no time and no dash.
 NO_EVIDENCE = ["install_failed", "not_equivalent"]
+# Marks of a time that decides nothing.
+UNDECIDING = {"disturbed", "two speeds"}
 # Half of the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL = 1.96
 
@@ -124,14 +126,14 @@ def their_times(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
 
 def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
     """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`, NUMBERS
-    (NaN for a dash), and the LOW and HIGH ends of their intervals.
+    (NaN for a dash), the LOW and HIGH ends of their intervals, and whether it `decides` anything.
 
     Each result once, of the grid that measured it by most processes, of the first platform of each kind of device,
     without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
     did not install, or trains another network, is no time and no dash.
     """
     columns = [*IDENTITY, "framework", "framework_version", "cores", "status", "repeats", "grid"]
-    columns += [*NUMBERS, "low", "high", *BY_REPEAT.values()]
+    columns += [*NUMBERS, "low", "high", "marks", *BY_REPEAT.values()]
     parts = [pd.DataFrame(columns=columns)]
     for grid in grids:
         own = [steps.cells.assign(cores=_cores(steps)) for steps in grid.steps]
@@ -155,8 +157,9 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
         ends = [mean.interval[1:] if mean else (np.nan, np.nan) for mean in means]
         cells[[f"{name}_low", f"{name}_high"]] = np.array(ends).reshape(-1, 2)
     numbers = {name: pd.to_numeric(cells[name]) for name in ("cores", *NUMBERS, *LOW, *HIGH)}
-    return cells.drop(columns=[*BY_REPEAT.values()]).assign(
+    return cells.drop(columns=["marks", *BY_REPEAT.values()]).assign(
         **numbers,
+        decides=[UNDECIDING.isdisjoint(marks) for marks in cells["marks"]],
         runner=cells["environment"] + "." + cells["mode"],
         threads=cells["threads"].where(cells["device"] == "cpu", 0).astype(int),
         batch=pd.to_numeric(cells["batch"]).fillna(0).astype(int),

@@ -66,8 +66,8 @@ HOW_ASKED = (
     "footnote names which ones count.",
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
-    "Undecided: the intervals of the numbers allow either verdict. Verdicts hold together: the chance that any of a "
-    "paper's is wrong is 5 % at most, in versions of its time and in today's. "
+    "Undecided: the intervals of the numbers allow either verdict, or a time that counts was disturbed. Verdicts hold "
+    "together: the chance that any of a paper's is wrong is 5 % at most, in versions of its time and in today's. "
     "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time, CPU use or memory "
     "counts as known to 20 %. Accuracies have no interval, and count as known to 4 %.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
@@ -285,7 +285,8 @@ def _some(chances: pd.Series) -> float:
 
 
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
-    """The standard deviation of each number of an expression, 0 where all that it is made of was printed.
+    """The standard deviation of each number of an expression, 0 where all that it is made of was printed, and endless
+    where a time is among it that was disturbed, or whose runs differ far more than those of others.
 
     The rows that it selects get larger and smaller by their standard deviations, each as often together with any other
     as without it (balanced repeated replications: McCarthy 1969): their variances add up, and luck decides nothing.
@@ -307,6 +308,13 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
         if DRAW in drawn.index.names:
             order = np.argsort(drawn.index.get_level_values(DRAW), kind="stable")
             errors = np.std(drawn.to_numpy(float)[order].reshape(len(signs), -1), axis=0)
+    if not times["decides"].all():
+        moved = times.copy()
+        # Each by another factor: a ratio of two of them moves too.
+        factors = np.where(times["decides"], 1, 2 + np.arange(len(times)) / len(times))
+        moved[functions.NUMBERS] *= factors[:, None]
+        others = expressions.evaluate(value, replace(scope, times=moved)).to_numpy(float)
+        errors = np.where(np.isclose(others, numbers), errors, np.inf)
     varied = "varied" in expressions.calls(value)
     return np.maximum(errors, MARGIN * np.abs(numbers)) if varied else errors
 
