@@ -70,8 +70,8 @@ if PLAN.looks:
             OWN_SOFTWARE
         params:
             plan=str(PLAN_FILE),
+            # Not its code: what was chosen stays, until a run is given more minutes.
             platforms=HERE,
-            code=digests.program_digest("steptime.merge.repeats"),
         shell:
             '"$STEPTIME_LAUNCH" merge.repeats --plan {params.plan} --trial {wildcards.trial}'
             " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
