@@ -162,7 +162,7 @@ def _measured_further(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _overall(cells: pd.DataFrame) -> list[overall.Overall]:
     pairs = both_ways(words.estimate(cells).pairs)
-    return list(overall.overall(words.places(cells), pairs).values())
+    return list(overall.overall(words.places(cells, pairs), pairs).values())
 
 
 def _environment(key: str) -> str:

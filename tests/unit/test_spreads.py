@@ -122,13 +122,24 @@ def test_a_single_network_has_the_same_word_overall_as_by_itself():
     """An overall comparison is paid for by itself; of one network it would say more than the pair does."""
     cells = run("words")
     pairs = both_ways(words.estimate(cells).pairs)
-    for place in words.places(cells):
+    for place in words.places(cells, pairs):
         (leader, *_), rows = place.index, {at: words.key(row) for at, row in place.iterrows()}
         means = overall.overall([place], pairs)
         for at in place.index[1:]:
             mean = means[place.at[at, "environment"], place.at[at, "mode"]]
             pair = pairs[rows[at], rows[leader]]
             assert (mean.low, mean.high, mean.word) == (pair.low, pair.high, pair.word)
+
+
+def test_the_shortest_is_whom_no_other_was_shorter_than_in_the_same_trials():
+    """b has a third run, in a slow trial: its time may be longer than that of a."""
+    ratio = {("b", "a"): 0.98, ("c", "a"): 1.2, ("c", "b"): 1.3}
+    ratio |= {pair[::-1]: 1 / value for pair, value in ratio.items()}
+    assert words.leader(["a", "b", "c"], lambda *both: ratio[both]) == "b"
+    # In a circle, who is nearest to it.
+    circle = {("b", "a"): 0.9, ("c", "b"): 0.8, ("a", "c"): 0.99}
+    circle |= {pair[::-1]: 1 / value for pair, value in circle.items()}
+    assert words.leader(["a", "b", "c"], lambda *both: circle[both]) == "c"
 
 
 def test_ratios_of_the_same_trials_do_not_know_what_slowed_both():

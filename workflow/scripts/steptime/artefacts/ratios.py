@@ -32,12 +32,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     rows = common.cells_of(inputs)
     pairs = both_ways(inputs.measured.statistics.pairs)
-    fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
+    fastest = {at: rows.loc[place.index[0]] for place in places(rows, pairs) for at in place.index}
     took = _seconds(inputs.measured.rows)
     means: dict[tuple[Any, ...], Overall] = {}
     still_open: dict[tuple[Any, ...], Row] = {}
     for place, own in rows.groupby(common.PLACES):
-        means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
+        means |= {(*place, *way): mean for way, mean in overall(places(own, pairs), pairs).items()}
         still_open[place] = _open(own, pairs, took)
     compared = [
         _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))

@@ -43,7 +43,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     cells = common.whole(measured.cells)
     pairs = both_ways(measured.statistics.pairs)
     ratios = {}
-    for place in places(cells):
+    for place in places(cells, pairs):
         shortest, *others = place.iterrows()
         ratios[shortest[0]] = 1.0
         for at, row in others:

@@ -14,7 +14,7 @@ import pandas as pd
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.pairs import Pair, key, word
 from steptime.statistics.verdicts import ERROR, NOT_DECIDED, SLOWER, mean_of
-from steptime.statistics.words import FASTEST, SHORTEST
+from steptime.statistics.words import FASTEST, SHORTEST, leader
 
 Runner = tuple[str, str]  # environment and mode
 
@@ -50,23 +50,18 @@ def overall(
     clear = [ratios for ratios in ratios_of if all(ratio.error >= 0 for ratio in ratios.values())]
     means = {pair: mean_of([ratios[pair] for ratios in clear or ratios_of]) for pair in both}
     means |= {(other, one): mean.inverse for (one, other), mean in means.items()}
-    leader = min(
-        runners,
-        key=lambda runner: sum(mean.log for (one, _), mean in means.items() if one == runner),
-    )
+    first = leader(runners, lambda one, other: exp(means[one, other].log))
     count = len(clear or ratios_of)
-    others = [runner for runner in runners if runner != leader]
+    others = [runner for runner in runners if runner != first]
     if len(clear) == 1:
         # One pair has one interval and one word, wherever it is shown.
         rows = whole[ratios_of.index(clear[0])]
-        found = {each: _of_pair(pairs[key(rows[each]), key(rows[leader])]) for each in others}
+        found = {each: _of_pair(pairs[key(rows[each]), key(rows[first])]) for each in others}
     else:
         chance = ERROR / len(both)
-        found = {
-            each: _compared(means[each, leader], chance, count, bool(clear)) for each in others
-        }
+        found = {each: _compared(means[each, first], chance, count, bool(clear)) for each in others}
     is_fastest = all(each.word == SLOWER for each in found.values())
-    return {leader: Overall(1.0, None, None, FASTEST if is_fastest else SHORTEST, count)} | found
+    return {first: Overall(1.0, None, None, FASTEST if is_fastest else SHORTEST, count)} | found
 
 
 def _ratio(

@@ -1,7 +1,7 @@
 """What all results of a run say together: how much processes differ, the table of pairs, and a word for each result."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from steptime.statistics.verdicts import EQUAL, NOT_DECIDED, SLOWER
 __all__ = ["EQUAL", "FASTEST", "NOT_DECIDED", "SHORTEST", "SLOWER", "key"]
 
 FASTEST, SHORTEST = "fastest", "shortest"
+Runner = TypeVar("Runner")
 
 
 class Statistics(NamedTuple):
@@ -67,7 +68,7 @@ def estimate(cells: pd.DataFrame) -> Statistics:
 def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
     """The word of each timed result, by its key, where its place has two."""
     found, word_of = both_ways(pairs), {}
-    for place in places(cells):
+    for place in places(cells, found):
         shortest, *others = map(key, place.to_dict("records"))
         for other in others:
             word_of[other] = found[other, shortest].word
@@ -77,7 +78,30 @@ def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
     return word_of
 
 
-def places(cells: pd.DataFrame) -> list[pd.DataFrame]:
-    """The timed results of each place, the one with the shortest time first."""
+def places(cells: pd.DataFrame, pairs: Mapping[tuple[str, str], Pair]) -> list[pd.DataFrame]:
+    """The timed results of each place, the one with the shortest time first.
+
+    The shortest is the one that no other takes less time than in the trials that both have: a result with more runs
+    may have had them in slower trials.
+    """
     ordered = ratios.timed(cells).sort_values("seconds", kind="stable")
-    return [place for _, place in ordered.groupby(PLACE, sort=False, dropna=False)]
+    found = []
+    for _, place in ordered.groupby(PLACE, sort=False, dropna=False):
+        seconds = dict(zip(map(key, place.to_dict("records")), place["seconds"], strict=True))
+
+        def ratio(one: str, other: str, seconds: dict[str, float] = seconds) -> float:
+            pair = pairs.get((one, other))
+            return pair.ratio if pair else seconds[one] / seconds[other]
+
+        first = [*seconds].index(leader([*seconds], ratio))
+        found.append(place.iloc[[first, *(at for at in range(len(place)) if at != first)]])
+    return found
+
+
+def leader(runners: Sequence[Runner], ratio: Callable[[Runner, Runner], float]) -> Runner:
+    """Find who has no ratio of another one to it below 1; where nobody is, who is nearest to that."""
+
+    def lead(one: Runner) -> float:
+        return min((ratio(other, one) for other in runners if other != one), default=1.0)
+
+    return max(runners, key=lead)
