@@ -8,8 +8,10 @@ import pandas as pd
 
 from steptime.artefacts import ratios
 from steptime.artefacts.inputs import Inputs
+from steptime.machine import interference
 from steptime.page.answer import matrices
 from steptime.plain import plural
+from steptime.plan.cell import IDENTITY
 from steptime.render.tables import DASH
 from steptime.render.words import significant
 from steptime.say import WIDEST
@@ -54,6 +56,14 @@ def disturbed(inputs: Inputs) -> list[str]:
         f"{row['framework_label']} on {row['network']} with {plural(row['threads'], 'thread')}"
         for row in rows[rows["marks"].str.contains("disturbed")].to_dict("records")
     ]
+
+
+def seconds_again(inputs: Inputs) -> float:
+    """What the runs have taken that were disturbed, as those of `cells.again`."""
+    runs = inputs.measured.rows.drop_duplicates([*IDENTITY, "repeat"])
+    took = (runs["ended_at"] - runs["started_at"]).dt.total_seconds()
+    are_disturbed = [interference.disturbed(row) for row in runs.to_dict("records")]
+    return float(took[are_disturbed].sum())
 
 
 def _rows(inputs: Inputs) -> pd.DataFrame:

@@ -63,9 +63,11 @@ def _answer(job: dict[str, Any], cells: Path) -> list[str]:
     inputs = Inputs(job["artefact"], job["data"] | {"cells": [str(cells)]}, job["facts"])
     lines, marked = screen.lines(inputs), screen.disturbed(inputs)
     if marked:
-        grid = shlex.quote(run.facts().get("grid", ""))
+        asked = run.facts().get("asked", {}).items()
+        command = " ".join(["make again", *(f"{name}={shlex.quote(it)}" for name, it in asked)])
         what = f"{plural(len(marked), 'result')} disturbed by something else, as {marked[0]}"
-        lines.append(f"{what}: `make again GRID={grid}` measures again.")
+        lasting = progress.duration(screen.seconds_again(inputs))
+        lines.append(f"{what}: `{command}` measures again (about {lasting}).")
     return [line for text in lines for line in textwrap.wrap(text, screen.WIDEST) or [""]]
 
 
