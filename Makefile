@@ -83,7 +83,7 @@ example:  ## show a report in the documents, docs/example/: make example FROM=re
 		$(call quoted,$(or $(FROM),results/report/index.html)) >docs/example/index.html
 
 PAPERS = $(patsubst resources/papers/%/paper.yaml,%,$(wildcard resources/papers/*/paper.yaml))
-NAMED = $(or $(filter $(PAPER),$(PAPERS)),$(error Name a paper (known are $(PAPERS)): make paper PAPER=shi2016))
+NAMED = $(or $(filter $(PAPER),$(PAPERS)),$(error Name a paper of $(PAPERS): make $(firstword $(MAKECMDGOALS)) PAPER=shi2016))
 
 paper: venv  ## make the tables, figures and verdicts of a paper from its own grid: make paper PAPER=shi2016
 	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(NAMED))) $(NARROWED) -- make_$(NAMED)
@@ -135,7 +135,7 @@ merge: venv  ## take the results of another machine: make merge FROM=results.tar
 	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
 
 page: venv  ## write docs/papers/<paper>.md of a pack, and keep it: make page PAPER=shi2016 FROM=results.tar.gz
-	@workflow/scripts/launch page.paper --paper $(call quoted,$(or $(PAPER),$(error Name a paper: make page PAPER=shi2016))) \
+	@workflow/scripts/launch page.paper --paper $(NAMED) \
 		$(if $(FROM),--from $(call quoted,$(FROM))) $(if $(GRID),--grid $(call quoted,$(GRID)))
 
 compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch (or packs, folders, platforms)

@@ -128,7 +128,7 @@ def test_what_make_does_not_know_starts_nothing(made):
     for words, said in (
         (["GIRD=today"], "did you mean GRID?"),
         (["PAPER=x"], "`make paper`"),
-        (["paper", "PAPER=x"], "(known are dai2019 shatnawi2018 "),
+        (["paper", "PAPER=x"], "Name a paper of dai2019 shatnawi2018 "),
     ):
         done = make(made, "-n", *words)
         assert done.returncode == 2 and said in done.stdout and "snakemake" not in done.stdout
