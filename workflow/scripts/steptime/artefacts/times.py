@@ -278,24 +278,23 @@ def _ratio_group(platform: str, paper: dict[str, Any]) -> str:
 
 
 def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
-    """Ours by platform and rising threads, then the ratio, then the paper's in its own order."""
+    """Ours by platform and rising threads, then the paper's in its own order, ratios behind what they divide by."""
     ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
     places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
     places = places.sort_values(["column_group", "devices", "threads"])
     shared = ours[ours["ratio"].notna()].sort_values(["device", "threads"])
     columns = list(zip(places["column_group"], places["column"], strict=True))
     shown = shared.to_dict("records")
-    columns += [
-        (_ratio_group(platform, paper), column)
-        for device in COMPARED
-        for platform in _compared(device, paper)
-        for column in dict.fromkeys(row["column"] for row in shown if platform in row["ratios"])
-    ]
+    behind: dict[str, list[tuple[str, str]]] = {}
+    for platform in (name for device in COMPARED for name in _compared(device, paper)):
+        own = dict.fromkeys(row["column"] for row in shown if platform in row["ratios"])
+        group = paper["platforms"][platform]["group"]
+        behind.setdefault(group, []).extend((_ratio_group(platform, paper), name) for name in own)
     columns += [(paper["short"], "framework")] if len(theirs) else []
-    columns += [(paper["short"], MOST_OF_PEAK)] if theirs["peak_share"].notna().any() else []
-    printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
     # Every row has the paper's columns in the paper's order, so the first appearance is that order.
-    return columns + list(zip(printed["column_group"], printed["column"], strict=True))
+    for group, printed in theirs.groupby("column_group", sort=False):
+        columns += [(group, name) for name in printed["column"].unique()] + behind.get(group, [])
+    return columns + [(paper["short"], MOST_OF_PEAK)] * bool(theirs["peak_share"].notna().any())
 
 
 def _entry(row: Row) -> Entry:
