@@ -221,7 +221,8 @@ def begin_run():
             )
         written.write(plan, PLAN_FILE)
     except configuration.ConfigurationError as error:
-        raise WorkflowError(str(error)) from error
+        # Not a WorkflowError: it would wrap the sentence in lines about this file.
+        sys.exit(str(error))
     except OSError as error:
         raise WorkflowError(
             f"The plan {PLAN_FILE} cannot be written ({error.strerror}): free some space and run again."

@@ -79,6 +79,6 @@ def check_writable(files: Iterable[str]) -> None:
         there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
         if not os.access(there, os.W_OK | os.X_OK):
             raise ConfigurationError(
-                f"{there} cannot be written to, and {folder} is to hold what this run makes: give yourself leave, or "
+                f"{there} cannot be written to, and {folder} is to hold what this run makes: make it writable, or "
                 "name another place with --directory."
             )
