@@ -248,7 +248,7 @@ def test_the_nearest_version_stands_for_the_papers_and_todays_is_told_beside_it(
     [
         ("shi2016", "tensorflow-0.12.graph (grid a)", "TensorFlow 0.12 for 0.9.0"),
         ("shatnawi2018", "keras-2.0.5.tensorflow", "Keras 2.0.5 for TensorFlow 1.2.0"),
-        ("wuensche2018", "torch7-7.0.eager", "Torch 7.0 for Torch"),
+        ("wuensche2018", "torch7-7.0.eager", "Torch 7.0"),
         ("shi2016", "", "none was measured"),
     ],
 )

@@ -123,6 +123,6 @@ def _ours(data: pd.DataFrame, inputs: Inputs) -> list[Column]:
             own, _, version = runner.rpartition(".")[0].partition("-")
             label = frameworks[own].label
             known = theirs.removeprefix(f"{label} ") if name in versions else theirs
-            answers.append(f"{label} {version} for {known}")
+            answers.append(f"{label} {version}" + (f" for {known}" if known != label else ""))
     heading = f"By ours of its time ({', '.join(answers) or 'none was measured'})"
     return [Column(heading, _by("ours")), Column("By ours, today's versions", _by("today"))]
