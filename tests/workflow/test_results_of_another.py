@@ -226,12 +226,12 @@ def test_the_page_of_a_paper_is_made_of_a_pack_and_of_nothing_that_it_lacks(here
     assert whole.returncode and "The pack is not whole for the grid 'wuensche2018'" in whole.stderr
     done = here.launch(*asked, "--grid", str(here.root / "mine.yaml"))
     assert done.returncode == 0, done.stderr
-    text = (here.root / "docs/papers/wuensche2018.md").read_text()
-    assert text.startswith("# Wünsche 2018\n") and "PAPER=wuensche2018`: 1 run, " in text
+    text = (here.root / "docs/papers/mine.md").read_text()
+    assert text.startswith("# Wünsche 2018, mine\n") and "GRID=mine`: 1 run, " in text
     assert "## Time per mini-batch of a fully connected network" in text
     assert "| III-F | A single thread is the slowest way to calculate." in text
     assert "Wünsche 2018" in (here.root / "docs/papers/index.md").read_text()
-    assert (here.root / "resources/packs/wuensche2018.tar.gz").exists()
+    assert (here.root / "resources/packs/mine.tar.gz").exists()
     # It goes through the gate of a stranger's pack.
     edit(here, ADAPTER, TWICE)
     refused = here.launch(*asked)

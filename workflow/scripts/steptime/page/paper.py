@@ -1,4 +1,4 @@
-"""Writes docs/papers/<paper>.md: a paper's tables, figures and claims beside what a pack measured, and nothing else.
+"""Writes docs/papers/<grid>.md: a paper's tables, figures and claims beside what a pack measured, and nothing else.
 
     workflow/scripts/launch page.paper --paper shi2016 --from shi2016.tar.gz
 
@@ -40,26 +40,26 @@ def main() -> None:
         "--paper", required=True, choices=papers(), help="a folder of resources/papers"
     )
     parser.add_argument(
-        "--from", type=Path, dest="source", help="the pack; resources/packs/<paper>.tar.gz"
+        "--from", type=Path, dest="source", help="the pack; resources/packs/<grid>.tar.gz"
     )
     parser.add_argument(
         "--grid", help="the grid by which it was measured; that of the paper's name"
     )
     options = parser.parse_args()
-    kept = project.ROOT / PACKS / f"{options.paper}.tar.gz"
+    grid = options.grid or options.paper
+    name = Path(grid).stem
+    kept = project.ROOT / PACKS / f"{name}.tar.gz"
     source = options.source or kept
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         machine, runs = take(source, folder)
-        make(options.paper, options.grid or options.paper, folder, machine)
-        write(options.paper, folder / "results", runs)
+        make(options.paper, grid, folder, machine)
+        write(options.paper, name, folder / "results", runs)
     if source != kept:
         kept.parent.mkdir(exist_ok=True)
         shutil.copyfile(source, kept)
     write_index()
-    print(
-        f"{PAGES / options.paper}.md is made of {plural(runs, 'run')}, kept in {PACKS / kept.name}."
-    )
+    print(f"{PAGES / name}.md is made of {plural(runs, 'run')}, kept in {PACKS / kept.name}.")
 
 
 def papers() -> list[str]:
@@ -96,9 +96,10 @@ def make(paper: str, grid: str, folder: Path, machine: dict[str, Any]) -> None:
     known = project.path(f"config/grids/{grid}.yaml")
     entry = read_yaml(known if known.exists() else Path(grid))
     own = {name: value for name, value in entry.items() if name != "platforms_if_present"}
-    (folder / f"{paper}.yaml").write_text(yaml.safe_dump(own | {"platforms": [machine["name"]]}))
+    file = f"{Path(grid).stem}.yaml"
+    (folder / file).write_text(yaml.safe_dump(own | {"platforms": [machine["name"]]}))
     command = [sys.executable, "-m", "snakemake", "-s", str(project.ROOT / "Snakefile")]
-    command += ["--cores", "1", "--config", f"grid={paper}.yaml", "platforms=platforms.yaml"]
+    command += ["--cores", "1", "--config", f"grid={file}", "platforms=platforms.yaml"]
     done = subprocess.run(
         [*command, "--", f"make_{paper}"], cwd=folder, capture_output=True, text=True
     )
@@ -107,10 +108,10 @@ def make(paper: str, grid: str, folder: Path, machine: dict[str, Any]) -> None:
         raise InputError(f"The pack is not whole for the grid '{grid}'. {' '.join(last)}")
 
 
-def write(paper: str, results: Path, runs: int) -> None:
-    """Writes docs/papers/<paper>.md, and its figures into a folder beside it."""
+def write(paper: str, page: str, results: Path, runs: int) -> None:
+    """Writes docs/papers/<page>.md, and its figures into a folder beside it."""
     catalogue = read_yaml(project.path(f"resources/papers/{paper}/paper.yaml"))
-    pages, figures = project.ROOT / PAGES, project.ROOT / PAGES / paper
+    pages, figures = project.ROOT / PAGES, project.ROOT / PAGES / page
     shutil.rmtree(figures, ignore_errors=True)
     figures.mkdir(parents=True)
     claims = tables.read_page(results / f"tables/{paper}_verdict.parquet")
@@ -130,9 +131,14 @@ def write(paper: str, results: Path, runs: int) -> None:
         parts = [_table(table, facts)] if table.exists() else [f"## {entry['title']}\n"]
         if figure.exists():
             shutil.copyfile(figure, figures / figure.name)
-            parts.append(f"![{entry['says']}]({paper}/{figure.name})\n")
+            parts.append(f"![{entry['says']}]({page}/{figure.name})\n")
         shown.append("\n".join(parts))
-    words = {"paper": paper, "short": catalogue["short"], "citation": catalogue["citation"].strip()}
+    words = {
+        "paper": paper,
+        "page": page,
+        "short": catalogue["short"],
+        "citation": catalogue["citation"].strip(),
+    }
     words |= {
         "runs": plural(runs, "run"),
         "facts": facts,
@@ -146,7 +152,7 @@ def write(paper: str, results: Path, runs: int) -> None:
     words |= {"shown": shown, "missing": [*missing, *not_made]}
     words |= {"claims": _claims(paper, results), "made": len(shown)}
     text = render("paper.md.jinja", **{name: _as_is(value) for name, value in words.items()})
-    (pages / f"{paper}.md").write_text(f"{text}\n", encoding="utf-8")
+    (pages / f"{page}.md").write_text(f"{text}\n", encoding="utf-8")
 
 
 def _as_is(value: Any) -> Any:
@@ -207,11 +213,12 @@ def _claims(paper: str, results: Path) -> str:
 
 def write_index() -> None:
     """Writes docs/papers/index.md: the pages that are there."""
-    pages = sorted((project.ROOT / PAGES).glob("*[0-9].md"))
+    folder = project.ROOT / PAGES
+    pages = [path for path in sorted(folder.glob("*.md")) if path.name != "index.md"]
     entries = [
         (path.name, path.read_text().partition("\n")[0].removeprefix("# ")) for path in pages
     ]
-    (project.ROOT / PAGES / "index.md").write_text(render("papers.md.jinja", pages=entries) + "\n")
+    (folder / "index.md").write_text(render("papers.md.jinja", pages=entries) + "\n")
 
 
 if __name__ == "__main__":
