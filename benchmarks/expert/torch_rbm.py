@@ -15,41 +15,42 @@ torch.set_num_threads(int(sys.argv[2]))
 torch.set_float32_matmul_precision("medium")
 
 
-class Machine:
+class Machine(torch.nn.Module):
     def __init__(self, visible, hidden):
-        self.weight = torch.randn(visible, hidden) * 0.01
-        self.visible, self.hidden = torch.zeros(visible), torch.zeros(hidden)
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(visible, hidden) * 0.01)
+        self.visible = torch.nn.Parameter(torch.zeros(visible))
+        self.hidden = torch.nn.Parameter(torch.zeros(hidden))
         self.noise = torch.rand(BATCH, hidden)
 
-    def learn(self, data):
-        """Moves the parameters; gives the free energy of the data less that of the chain's end, and hidden chances."""
+    def forward(self, data):
+        """The free energy of the data less that of the chain's end, which is given, and hidden chances."""
         scores = torch.addmm(self.hidden, data, self.weight)
-        chances = scores.sigmoid()
-        drawn = (chances > self.noise).float()
-        end = torch.addmm(self.visible, drawn, self.weight.t()).sigmoid_()
+        with torch.no_grad():
+            chances = scores.sigmoid()
+            drawn = (chances > self.noise).float()
+            end = torch.addmm(self.visible, drawn, self.weight.t()).sigmoid_()
         again = torch.addmm(self.hidden, end, self.weight)
         energy = (functional.softplus(again) - functional.softplus(scores)).sum()
-        energy += ((end - data) @ self.visible).sum()
-        expected, share = again.sigmoid_(), RATE / BATCH
-        self.weight.addmm_(data.t(), chances, alpha=share).addmm_(end.t(), expected, alpha=-share)
-        self.hidden.add_((chances - expected).sum(0), alpha=share)
-        self.visible.add_((data - end).sum(0), alpha=share)
-        return energy / BATCH, chances
+        return energy + ((end - data) @ self.visible).sum(), chances
 
 
 machines = [Machine(*pair) for pair in zip(UNITS, UNITS[1:], strict=False)]
+parameters = [each for machine in machines for each in machine.parameters()]
+optimiser = torch.optim.SGD(parameters, RATE)
 pixels = torch.rand(BATCH, UNITS[0]) * 2 - 1
 
 
-@torch.inference_mode()
 def train(steps):
     for _ in range(steps):
         data, loss = pixels.sigmoid(), 0.0
         for machine in machines:
-            energy, data = machine.learn(data)
-            loss += energy
+            energy, data = machine(data)
+            loss = loss + energy / BATCH
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
     return loss.item()
 
 
-arrays = [array for m in machines for array in (m.weight, m.visible, m.hidden)]
-blocks.obey(train, sum(array.numel() for array in arrays))
+blocks.obey(train, sum(parameter.numel() for parameter in parameters))

@@ -305,61 +305,15 @@ def _grouped_conv(node, own, value):
 
 
 def _depthwise_conv(stride, padding, value, weight):
-    """A sum of shifted views, ten times as fast on CPUs as XLA's own; weights (height, width, channels)."""
-    kernel, (rows, columns) = len(weight), value.shape[1:3]
-    edges = [(0, 0), (padding,) * 2, (padding,) * 2, (0, 0)]
-
-    @jax.custom_vjp
-    def convolve(value, weight):
-        height, width = ((size + 2 * padding - kernel) // stride + 1 for size in (rows, columns))
-        return _weighed(jnp.pad(value, edges), weight, stride, height, width)
-
-    def backward(kept, gradient):
-        value, weight = kept
-        # With zeros between, where there is a stride.
-        around = [
-            (kernel - 1 - padding, size + padding - 1 - stride * (count - 1), stride - 1)
-            for size, count in ((rows, gradient.shape[1]), (columns, gradient.shape[2]))
-        ]
-        spread = lax.pad(gradient, jnp.zeros(()), [(0, 0, 0), *around, (0, 0, 0)])
-        of_value = _weighed(spread, weight[::-1, ::-1], 1, rows, columns)
-        return of_value, _products_of_views(jnp.pad(value, edges), gradient, kernel, stride)
-
-    convolve.defvjp(lambda *given: (convolve(*given), given), backward)
-    return convolve(value, weight)
-
-
-def _weighed(value, weight, stride, height, width):
+    """A sum of shifted views, several times as fast on CPUs as XLA's own; weights (height, width, channels)."""
+    kernel, around = len(weight), (padding, padding)
+    height, width = ((size + 2 * padding - kernel) // stride + 1 for size in value.shape[1:3])
+    value = jnp.pad(value, [(0, 0), around, around, (0, 0)])
     down, along = stride * (height - 1) + 1, stride * (width - 1) + 1
     return sum(
         value[:, row : row + down : stride, column : column + along : stride] * weight[row, column]
-        for row, column in np.ndindex(weight.shape[:2])
+        for row, column in np.ndindex(kernel, kernel)
     )
-
-
-def _products_of_views(value, gradient, kernel, stride):
-    """The gradient of the weight, as added rows of products of several samples: other sums are as slow as XLA's."""
-    batch, height, width, channels = gradient.shape
-    along, taps = stride * (width - 1) + 1, [*np.ndindex(kernel, kernel)]
-    # XLA compiles longer sums for minutes.
-    most = max(1, 144 // len(taps))
-    together = max(count for count in range(1, most + 1) if batch % count == 0)
-
-    def add(turn, sums):
-        first, row = turn // height * together, turn % height
-        given = lax.dynamic_slice(gradient, (first, row, 0, 0), (together, 1, width, channels))
-        seen = lax.dynamic_slice(
-            value, (first, row * stride, 0, 0), (together, kernel, *value.shape[2:])
-        )
-        views = [seen[:, down, column : column + along : stride] for down, column in taps]
-        return [
-            total + sum(view[sample] * given[sample, 0] for sample in range(together))
-            for total, view in zip(sums, views)
-        ]
-
-    start = [jnp.zeros((width, channels)) for _ in taps]
-    sums = lax.fori_loop(0, batch // together * height, add, start)
-    return jnp.sum(jnp.stack(sums), 1).reshape(kernel, kernel, channels)
 
 
 def _conv_transpose(node, own, value):

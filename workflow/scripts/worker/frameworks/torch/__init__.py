@@ -493,39 +493,21 @@ def _attention(node):
     return _Call(attend)
 
 
-class _FreeEnergies(torch.autograd.Function):
-    """What one step of a chain does to the free energy, and the chances of hidden units (Hinton 2002).
-
-    Its gradient is written out, as in scripts: softplus has a sigmoid behind it, which is known here.
-    """
-
-    @staticmethod
-    def forward(context, visible, noise, weight, seen, hidden):
-        scores = functional.linear(visible, weight, hidden)
-        chances = scores.sigmoid()
-        drawn = (2 * chances - 1 > noise).to(chances.dtype)
-        end = functional.linear(drawn, weight.t(), seen).sigmoid_()
-        again = functional.linear(end, weight, hidden)
-        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
-        energy = energy + (end - visible).matmul(seen)
-        context.save_for_backward(visible, chances, end, again.sigmoid_())
-        return torch.cat([energy[:, None], chances], 1)
-
-    @staticmethod
-    def backward(context, gradient):
-        visible, chances, end, expected = context.saved_tensors
-        share = gradient[:, :1]
-        expected, chances = expected * share, chances * -share
-        # As the weight lies in memory.
-        weight = end.t().mm(expected).addmm_(visible.t(), chances).t()
-        seen, hidden = share.t().mm(end - visible)[0], (expected + chances).sum(0)
-        return None, None, weight, seen, hidden
-
-
 class _RBM(nn.Module):
+    """What one step of a chain does to the free energy, and the chances of hidden units (Hinton 2002)."""
+
     def forward(self, visible, noise):
-        own = self.weight, self.visible, self.hidden
-        return _FreeEnergies.apply(visible.detach(), noise, *own)
+        visible = visible.detach()
+        scores = functional.linear(visible, self.weight, self.hidden)
+        # The chain is given: its end has no gradient.
+        with torch.no_grad():
+            chances = scores.sigmoid()
+            drawn = (2 * chances - 1 > noise).to(chances.dtype)
+            end = functional.linear(drawn, self.weight.t(), self.visible).sigmoid_()
+        again = functional.linear(end, self.weight, self.hidden)
+        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
+        energy = energy + (end - visible).matmul(self.visible)
+        return torch.cat([energy[:, None], chances], 1)
 
 
 def _sampled_code(values, noise):
