@@ -30,7 +30,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = [row for each in caveats if "variant" in each for row in _rows(each, inputs)]
     data = pd.DataFrame(rows, columns=COLUMNS)
     machine = inputs.catalogue["platforms"][inputs.catalogue["compared_with"]]["name"]
-    apart = [each["text"] for each in caveats if "variant" not in each]
+    apart = dict.fromkeys(each["text"] for each in caveats if "variant" not in each)
     common.describe(
         inputs,
         "Factor: the time of what the script trained divided by that of the network, both measured here by one "
