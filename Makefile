@@ -72,7 +72,7 @@ test-zoo:  ## prove every environment of the catalogue on six networks, time a t
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
 		tests/workflow/test_ranks_of_frameworks.py tests/workflow/test_gpu_environments.py tests/workflow/test_gpu_rehearsal.py \
 		tests/workflow/test_gpu_run.py tests/workflow/test_planted_trainings.py \
-		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_at_full_size.py
+		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_at_full_size.py tests/workflow/test_honest_networks.py
 
 docs:  ## make the site of docs/: site/index.html
 	@$(BOOTSTRAP) docs

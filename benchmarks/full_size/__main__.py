@@ -95,7 +95,7 @@ def prove(options: argparse.Namespace, network: str):
         stdout=subprocess.PIPE,
         text=True,
     )
-    worker.stdin.write(json.dumps(job))
+    worker.stdin.write(json.dumps([job]))
     worker.stdin.close()
     about = {
         "environment": options.environment,

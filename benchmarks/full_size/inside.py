@@ -1,4 +1,6 @@
-"""What `benchmarks/full_size` runs in a framework's environment: a cell's proof, once right and once for each defect.
+"""What `benchmarks/full_size` runs in a framework's environment: cells' proofs, once right and once for each defect.
+
+    python inside.py < jobs
 
 Every distance is told with its limit, refused or not; a line of JSON each. A proof ends where it is clear that it
 refuses, as a cell's ends where it refuses at all: so most defects cost no second trainer.
@@ -17,7 +19,11 @@ CLEAR = 10.0
 
 
 def main():
-    job = json.load(sys.stdin)
+    for job in json.load(sys.stdin):
+        _prove_each(job)
+
+
+def _prove_each(job):
     os.sched_setaffinity(0, range(job["threads"]))
     from worker import building
 
@@ -32,7 +38,7 @@ def main():
         gc.collect()
         said["process_seconds"] = time.perf_counter() - clock
         said["process_cpu_seconds"] = time.process_time() - began
-        print(json.dumps(dict(said, defect=defect)), flush=True)
+        print(json.dumps(dict(said, defect=defect, network=job["spec"]["network"])), flush=True)
 
 
 def _plant(defect, adapter, job):

@@ -257,6 +257,28 @@ def late(wrong):
     return planted
 
 
+def ever_after(wrong):
+    """Right for LATE steps of all trainers together, and then wrong in this way, in each of them."""
+
+    def planted(right, adapter, parts, asked):
+        taken = [0]
+
+        def build(job):
+            other = wrong(right, adapter, parts, asked)
+            if taken[0] >= LATE:
+                return other(job)
+
+            def later(at):
+                taken[0] = at
+                return other if at == LATE else None
+
+            return _Changing(asked, job, right(job), later)
+
+        return build
+
+    return planted
+
+
 class _Changing:
     """A trainer in whose place another may come behind each step: by `other(number)` of it, where that is a `build`."""
 
@@ -323,6 +345,7 @@ DEFECTS = {
     "late: no step at all": late(skipping(1)),
     "late: last layer alone in every 2nd step": late(alternating(in_layers(last_layer_alone))),
     "late: last layer alone": late(in_layers(last_layer_alone)),
+    "late: last layer alone in each trainer": ever_after(in_layers(last_layer_alone)),
     "one step of a block": one_of_block,
 }
 # Of how many steps a block is.

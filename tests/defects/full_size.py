@@ -173,10 +173,17 @@ PLANTED = {
         *("fcn5", late(last_alone(2)), "stands still in a step between two that change it"),
     ),
     "the last layer alone after a while, by momentum": (
-        *("fcn5-momentum", late(last_alone(NEVER)), "stands still, .* though it has a gradient"),
+        *("fcn5-momentum", late(last_alone(NEVER)), "stands still, .* though the loss hangs on it"),
     ),
     "the last layer alone after a while, by AdamW": (
-        *("gpt-small-adamw", late(last_alone(NEVER)), "stands still, .* though it has a gradient"),
+        *(
+            "gpt-small-adamw",
+            late(last_alone(NEVER)),
+            "stands still, .* though the loss hangs on it",
+        ),
+    ),
+    "the last layer alone in each trainer after a while": (
+        *("fcn5", late(last_alone(NEVER), []), "stands still, .* though the loss hangs on it"),
     ),
     "no update after a while": ("fcn5", late(NoUpdate), "no small parameter changes"),
     "a weight not trained after a while": ("fcn5", late(frozen("dense1/weight")), LATE_CHANGE),

@@ -3,6 +3,7 @@
 from defects.planting import Updating, by
 
 from steptime.networks import optimisers
+from steptime.prove import golden
 
 
 class Dampened(Updating):
@@ -49,7 +50,18 @@ class Uncorrected(Updating):
         return optimisers.update(rule, self.values, gradients, kept)
 
 
+class Shortened(Updating):
+    """Adam whose averages are kept in bfloat16."""
+
+    def updated(self, gradients, kept):
+        found = optimisers.update(self.spec["optimiser"], self.values, gradients, kept)
+        for averages in kept.values():
+            averages[:2] = [golden.coarse(values, 8) for values in averages[:2]]
+        return found
+
+
 PLANTED = {
+    "averages of Adam in bfloat16": by("gpt-small-adamw", Shortened, "of their way in the median"),
     "momentum with dampening": by("fcn5-momentum", Dampened, "a call of 3 steps"),
     "weight decay in the gradient": by("gpt-small-adamw", Decaying, "after one step"),
     "decay of biases and norms": by("gpt-small-adamw", DecayingAll, "after one step"),

@@ -43,3 +43,17 @@ def decaying(adapter):
         return torch.optim.Adam(parameters, weight_decay=wanted["weight_decay"], **settings)
 
     return adapter._MOVING, "adamw", adamw
+
+
+def shortened(adapter):
+    """AdamW whose averages are kept in bfloat16."""
+
+    class Shortened(torch.optim.AdamW):
+        def step(self, closure=None):
+            loss = super().step(closure)
+            for state in self.state.values():
+                for name in ("exp_avg", "exp_avg_sq"):
+                    state[name].copy_(state[name].bfloat16())
+            return loss
+
+    return adapter.torch.optim, "AdamW", Shortened

@@ -10,7 +10,7 @@ from steptime import networks
 from steptime.networks.layers import LAYERS, rbm
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
-from steptime.prove.compare import FAINT, TOLERANCES
+from steptime.prove.compare import TOLERANCES
 
 # Of the spread of all values; frameworks err by some 1e-6 of it.
 NEAR = 4e-6
@@ -35,7 +35,7 @@ def driven(gradients):
     normalisation, such as the biases by which MLP-Mixer's patches are mixed.
     """
     sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
-    kept = [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
+    kept = [name for name, size in sizes.items() if size > golden.FAINT * max(sizes.values())]
     assert len(kept) > 0.8 * len(sizes)
     return {name: gradients[name] for name in kept}
 

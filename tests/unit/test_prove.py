@@ -165,6 +165,7 @@ def test_a_sign_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
     ("network", "rate", "words"),
     [
         ("fcn5", 1000.0, "at a learning rate of 1000 the network's loss goes from 3.474"),
+        ("fcn5", 1e-9, "at a learning rate of 1e-09 the network's loss stays at 3.47"),
         ("fcn5", 1e-12, "at a learning rate of 1e-12 no weight of the network changes"),
         ("fcn5", 0.01, ""),
     ],

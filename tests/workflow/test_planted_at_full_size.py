@@ -24,6 +24,7 @@ PLANTED = {
     "every 2nd step left out": "the loss of step 3",
     "late: a sample left out": "the loss after the samples",
     "late: last layer alone in every 2nd step": "the loss after the samples",
+    "late: last layer alone in each trainer": "though the loss hangs on it",
     "one step of a block": "the loss after the samples",
 }
 

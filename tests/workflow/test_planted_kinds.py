@@ -51,6 +51,7 @@ PLANTED = {
     "a detached generator": ("gan", "detached", "the loss does not depend on dense1"),
     "a turned transposed kernel": ("deconv", "turned", LOSS),
     "weight decay in the gradient": ("fcn5-adamw", "decaying", "after one step"),
+    "averages in bfloat16": ("fcn5-adamw", "shortened", "of their way in the median"),
 }
 # {adapter: what is planted there alone, as above; without words, it is no defect}
 OWN = {

@@ -30,6 +30,8 @@ FIRST_STEP_PLAIN = ("sgd", "momentum")
 SMALL = 2**17
 # A change of the loss that float32 shows for certain: four units in the last place.
 SEEN = 2.0**-21
+# With less than this part of the first one, a loss is gone: of a difference of scores, float32 shows no more.
+GONE = 2.0**-14
 # After the samples, steps one by one, in which small parameters must change, where a block has more than one.
 SINGLE_STEPS = 20
 # A parameter surely moves between two steps that change it by so many of its last places.
@@ -51,9 +53,8 @@ BARELY, TRIES = 2.0**-30, 4
 SIGNIFICANT = 30.0
 # So many times as far as our masks, or as near, may other ones take the first gradients in the median.
 MASKED = 3.0
-# What stands still in some steps has less than this part of its first gradient: by SGD or momentum, where this surely
-# moved it; by Adam, where the rate is above 1e-4 and no later gradient was ten times as long.
-STILL = 0.2
+# By such a part of its largest value is moved what stands still: where the loss changes with it, it has a gradient.
+MOVED = 2.0**-6
 
 
 def _counted(part):
@@ -201,18 +202,28 @@ class Proof(object):
             self.still = still, self._read(trainer, self.reference.parameters)
 
     def _hold_still(self, adapter):
-        """Of what stands still, a new trainer that begins there and carries nothing must find no gradient either."""
+        """Of what stands still, the loss must not hang on it: by the way forward alone, as the way back let it stand.
+
+        By gradients whose steps float32 rounds away, each at random, a loss changes by less than `least`.
+        """
         (names, begun), self.still = self.still, None
-        gc.collect()
-        kept = {name: begun[name].copy() for name in names}
-        rate = float(self.reference.rate)
-        trainer = self._another(adapter, begun, at_rate(self.spec, rate))
-        trainer.run(1)
-        for name in names:
-            length = _apart(in_one_piece(trainer.weights([name])[name]), kept[name]) / rate
-            if length > STILL * self.reference.parameters[name][0].norm:
-                words = "after the samples, {} stands still, and so do {} more, though it has a gradient"
-                self.refuse(words.format(name, len(names) - 1))
+        for seed in range(TRIES):
+            random, squares, moves = np.random.RandomState(seed), 0.0, {}
+            for name in names:
+                most = MOVED * np.abs(begun[name]).max()
+                moves[name] = most * random.uniform(-1, 1, begun[name].shape)
+                squares += float(np.square(begun[name] * moves[name]).sum())
+            rate = self.spec["optimiser"]["learning_rate"] if self.begins_plain else np.inf
+            least = SEEN * abs(self.reference.losses[0]) + 2 * PLACE * np.sqrt(squares) / rate
+            losses = []
+            for sign in (-1, 1):
+                gc.collect()
+                moved = {name: np.float32(begun[name] + sign * moves[name]) for name in names}
+                losses.append(self._another(adapter, dict(begun, **moved)).run(1))
+            if abs(losses[1] - losses[0]) / 2 > least:
+                words = "after the samples, {} stands still, and so do {} more, though the loss hangs on it"
+                self.refuse(words.format(names[0], len(names) - 1))
+                return
 
     @_counted
     def keep_start(self, trainer):
@@ -225,6 +236,9 @@ class Proof(object):
         ends = _ends(trainer, self.end.items())
         if not any(ends[name][1] for name in self.moving):
             self._refuse_still(losses[-1][1])
+        still = [name for name in self.sure if not ends[name][1]]
+        if still:
+            self.still = still, dict(self.end)
         self.end = self.end, losses, ends
 
     @_counted
@@ -339,7 +353,7 @@ class Proof(object):
 
     def _refuse_still(self, loss):
         # Of a loss that is gone there is no gradient left.
-        gone = abs(loss) <= SEEN * abs(self.reference.losses[0])
+        gone = abs(loss) <= GONE * abs(self.reference.losses[0])
         if self.moving and not gone:
             self.refuse("after the samples, no small parameter changes in a step")
 
@@ -357,14 +371,14 @@ class Proof(object):
         A loss that is gone may stay so.
         """
         falls = [abs(one - other) for one, other in zip(losses, losses[1:])]
-        least = SEEN * abs(losses[0])
+        least, gone = SEEN * abs(losses[0]), GONE * abs(losses[0])
         left = [
             number
             for number, (before, fall, after) in enumerate(zip(falls, falls[1:], falls[2:]), 2)
-            if fall == 0 and before > least and after > least and abs(losses[number]) > least
+            if fall == 0 and before > least and after > least and abs(losses[number]) > gone
         ]
         last = max((number for number, fall in enumerate(falls) if fall), default=0)
-        if last + 1 < len(falls) and falls[last] > least and abs(losses[-1]) > least:
+        if last + 1 < len(falls) and falls[last] > least and abs(losses[-1]) > gone:
             left.append(last + 2)
         if left:
             words = "an update is left out: step {} has the loss of the step before, {:.9g}, and {} more steps have"

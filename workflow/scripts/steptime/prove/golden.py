@@ -25,6 +25,18 @@ from steptime.networks.losses import LOSSES
 # (`shared.precisions`). Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
 RIGHT_BITS = (24, 22, 21, 21)
 RIGHT_WAYS = 16
+# A gradient that is fainter than this beside the longest is noise, and a number of one beside the others.
+FAINT = 1e-6
+# A fall of a loss that float32 shows for certain, as a part of it; and a rise by which a network does not learn.
+SEEN, RISE = 2.0**-21, 2.0
+
+# Where a framework adds alike numbers one by one, each addition is off by half of what rounding may take, all of a
+# sample's to the same side, and half of the sum is there by then.
+ADDITION = 0.25 * 2.0**-24
+# Limits are no less than so many times what that does.
+ADDITIONS = 8.0
+# Layers that say what becomes of sums over an image's places.
+SUMMING = ("conv", "grouped_conv", "batch_norm")
 
 
 @dataclass(frozen=True)
@@ -92,30 +104,101 @@ def follow(
 
     for steps, reached in zip(CALLS, calls, strict=True):
         again = partial(last, steps, weights, copy.deepcopy(state))
-        noise = partial(_noise, spec, weights, batch, shares, steps)
+        noise = partial(_noise, spec, weights, batch, shares, steps, copy.deepcopy(state))
         yield Followed(weights, last(steps, weights, state, goes_on=True), again, noise)
         weights = reached
 
 
-def _noise(spec, weights, batch, shares, steps):
-    """What plain SGD makes of `reach`; other optimisers do not step by the length of a gradient."""
-    rate = spec["optimiser"]["learning_rate"] if spec["optimiser"]["name"] == "sgd" else 0.0
-    return {name: steps * rate * size for name, size in reach(spec, weights, batch, shares).items()}
+def _noise(spec, weights, batch, shares, steps, state):
+    """How far off steps may take each weight whose gradient is as far off as noise takes it.
+
+    Where that is all that a weight's gradient is, an optimiser that divides by the gradient's length may go either way.
+    """
+    exact = {name: np.asarray(values, np.float64) for name, values in weights.items()}
+    inputs, labels = data.synthetic_batch(spec, batch)
+    gradients = train_step(at_rate(spec, 0.0), exact, inputs, labels, shares=shares).gradients
+    longest = max(map(np.linalg.norm, gradients.values()))
+    noise = {}
+    for name, values in gradients.items():
+        like = longest if is_faint(values, longest) else np.sqrt(np.mean(values**2))
+        # What is 0, as the gradient of a word that does not occur, is so in float32.
+        noise[name] = np.where(values == 0, 0.0, FAINT * like)
+    for way in _ways(spec, exact, batch // shares):
+        for name, values in way.items():
+            noise[name] = np.maximum(noise[name], 2.0 * np.abs(values))
+
+    def farthest(own, averages):
+        """How far off the step may be by such noise beside these gradients."""
+        ours, *others = (
+            optimisers.update(
+                spec["optimiser"],
+                exact,
+                {name: own[name] + sign * noise[name] for name in own},
+                copy.deepcopy(averages),
+            )
+            for sign in (0, -1, 1)
+        )
+        return {
+            name: np.maximum(*(np.abs(each[name] - values) for each in others))
+            for name, values in ours.items()
+        }
+
+    off = farthest(gradients, state)
+    # Where there is nothing but noise, a framework carries its own.
+    alone = farthest({name: np.zeros_like(values) for name, values in noise.items()}, {})
+    for name, values in gradients.items():
+        off[name] = np.where(
+            np.abs(values) < noise[name], np.maximum(off[name], alone[name]), off[name]
+        )
+    return {name: steps * float(np.linalg.norm(values)) for name, values in off.items()}
+
+
+def is_faint(gradient: np.ndarray, longest: "float | np.floating") -> bool:
+    """Whether a gradient is noise beside one of this length, as that of a bias before a batch normalisation is."""
+    return bool(np.linalg.norm(gradient) <= FAINT * longest)
 
 
 def reach(spec: dict, weights: Arrays, batch: int, shares: int = 1) -> dict[str, float]:
-    """How far each gradient moves where a right framework's chances of classes are off by what its logarithm is."""
-    random, found = np.random.default_rng(0), dict.fromkeys(weights, 0.0)
-    inputs, labels = data.synthetic_batch(spec, batch // shares)
+    """How far each gradient moves where a right framework's chances of classes, and its sums, are off by noise."""
+    found = dict.fromkeys(weights, 0.0)
+    for way in _ways(spec, weights, batch // shares):
+        for name, gradient in way.items():
+            found[name] = max(found[name], 2.0 * float(np.linalg.norm(gradient)))
+    return found
+
+
+def _summed(parts, places, random):
+    """Sums parts of samples, each of so many numbers, and is as far off as float32 may be that adds them one by one."""
+    total = squares = 0.0
+    for part in parts:
+        total = total + part
+        squares = squares + total**2
+    return total + ADDITION * places * np.sqrt(squares) * random.choice([-1.0, 1.0], total.shape)
+
+
+def summing(spec: dict) -> dict:
+    """The specification with noise in the sums over an image's places."""
+    noisy = partial(_summed, random=np.random.RandomState(0))
+    nodes = [dict(node, summed=noisy) if node["op"] in SUMMING else node for node in spec["nodes"]]
+    return dict(spec, nodes=nodes)
+
+
+def _ways(spec, weights, batch):
+    """What such noise makes of gradients, in several ways, and that of sums in one."""
+    random = np.random.default_rng(0)
+    inputs, labels = data.synthetic_batch(spec, batch)
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
     for _ in range(RIGHT_WAYS):
         logits, tape = forward(spec, weights, inputs)
         flowing = loss_of(spec)(logits, labels)[1]
         # The way back is linear: what goes in as noise comes out as noise.
         noise = flowing * random.uniform(-LOGARITHM, LOGARITHM, flowing.shape)
-        for name, gradient in backward(spec, tape, noise).items():
-            found[name] = max(found[name], 2.0 * float(np.linalg.norm(gradient)))
-    return found
+        yield backward(spec, tape, noise)
+    gradients, noisy = (
+        train_step(at_rate(each, 0.0), weights, inputs, labels).gradients
+        for each in (spec, summing(spec))
+    )
+    yield {name: ADDITIONS / 2 * (noisy[name] - values) for name, values in gradients.items()}
 
 
 def untrainable(spec: dict, batch: int = BATCH, shares: int = 1) -> str:
@@ -132,10 +215,15 @@ def untrainable(spec: dict, batch: int = BATCH, shares: int = 1) -> str:
                 after = {name: np.float32(values) for name, values in taken.updated.items()}
                 still = all(np.array_equal(after[name], start[name]) for name in start)
             weights = taken.updated
-    first, last, rate = losses[0], losses[-1], spec["optimiser"]["learning_rate"]
-    if still or last < first:
-        return f"at a learning rate of {rate:g} no weight of the network changes" if still else ""
-    return f"at a learning rate of {rate:g} the network's loss goes from {first:.4g} to {last:.4g}"
+    first, rate = losses[0], f"at a learning rate of {spec['optimiser']['learning_rate']:g}"
+    if still:
+        return f"{rate} no weight of the network changes"
+    worst = losses[-1] if losses[-1] >= first else np.max(losses)
+    if not worst < RISE * first or losses[-1] >= first:
+        return f"{rate} the network's loss goes from {first:.4g} to {worst:.4g}"
+    if first - losses[-1] <= SEEN * abs(first):
+        return f"{rate} the network's loss stays at {first:.6g}, as float32 shows it"
+    return ""
 
 
 def train_step(

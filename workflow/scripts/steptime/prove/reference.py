@@ -217,15 +217,15 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     turned = limits.min()
     limits[pooled] = np.maximum(limits[pooled], tied)
     noise = _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
-    late, off = _late_noise(still, start, inputs, labels, rounding, loss, sketches)
-    limits = np.maximum(limits, np.maximum(noise, asked.share * off))
-    middle = max(middle, asked.share * float(np.median(off[counted])))
+    late, late_noise = _late_noise(still, start, inputs, labels, rounding, loss, sketches)
+    limits = np.maximum(limits, np.maximum(noise, late_noise))
+    middle = max(middle, float(np.median(late_noise[counted])))
     limits[~driven] = np.inf
     usually = precision == USUAL and pooled.any()
     elsewhere = usually or (turned > asked.change and bool(steady.movable(still)))
     for name, gradient in gradients.items():
         noisy[name] -= gradient
-    moved = partial(_steadied, still, inputs, labels, max(turned, tied), precision)
+    moved = partial(_steadied, still, inputs, labels, max(turned, tied), late_noise, precision)
     steadily: Callable[[], Arrays] = moved if elsewhere else dict
     with _Beside(steadily, threads if elsewhere else 1) as shown:
         losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
@@ -278,12 +278,12 @@ def _late(spec, batch, rounded):
 
 
 def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
-    """How far those take the loss, and the gradients (parameters)."""
-    late = _late(spec, len(inputs), rounded)
+    """How far those take the loss, and limits of the gradients with noise in sums (parameters)."""
+    late = golden.summing(_late(spec, len(inputs), rounded))
     if late["nodes"] == spec["nodes"]:
         return 0.0, np.zeros(len(sketches))
     other, gradients = _step(late, start, inputs, labels)
-    return abs(other - loss), _off(gradients, sketches)
+    return abs(other - loss), golden.ADDITIONS * _off(gradients, sketches)
 
 
 def _masked(spec, inputs, labels, loss, sketches):
@@ -299,13 +299,13 @@ def _masked(spec, inputs, labels, loss, sketches):
     return {"dropout": np.array(1), "masked": masked, "masked_loss": np.array(off)}
 
 
-def _steadied(spec, inputs, labels, turned, precision):
+def _steadied(spec, inputs, labels, turned, noise, precision):
     """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
 
     `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end.
     `steady_counted` (parameters): 1 for those of which `steady_middle` is the median. The loss, its
     spread, and what else begins with `steady_` are as in `compute`, but that float32's noise is that of a step in it.
-    `turned` is how far off gradients may be where noise may still turn something.
+    `turned` is how far off gradients may be where noise may still turn something, and `noise` (parameters) by sums.
     """
     start = data.initial_weights(spec)
     moved, pools, logits, tape = steady.forward(spec, start, inputs)
@@ -339,7 +339,9 @@ def _steadied(spec, inputs, labels, turned, precision):
     share = SUMS if usually else asked.share
     limits = np.maximum(asked.change, 2.0 ** np.ceil(np.log2(share * np.maximum(off, usual))))
     limits[turns] = np.maximum(limits[turns], turned)
+    limits = np.maximum(limits, noise)
     limits[~driven] = np.inf
+    middle = max(asked.share * middle, float(np.median(noise[counted])))
     return {
         "steady_moved": np.array([name in moved for name in start], np.int8),
         "steady_shifts": np.concatenate(
@@ -353,7 +355,7 @@ def _steadied(spec, inputs, labels, turned, precision):
         "steady_norms": norms,
         "steady_limits": limits,
         "steady_counted": counted.astype(np.int8),
-        "steady_middle": np.array(max(asked.change, 2.0 ** np.ceil(np.log2(asked.share * middle)))),
+        "steady_middle": np.array(max(asked.change, 2.0 ** np.ceil(np.log2(middle)))),
         "steady_blurs": np.array(blurs),
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),

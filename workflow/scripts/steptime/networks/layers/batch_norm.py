@@ -29,7 +29,8 @@ def parameters(node):
 def forward(node, own, x):
     """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given.
 
-    Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late.
+    Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late. By
+    `summed`, where it has that, samples' parts of its gradients are added up.
     """
     if "mean" in own:
         scale = own["gamma"] / np.sqrt(own["variance"] + BATCH_NORM_EPSILON)
@@ -49,6 +50,12 @@ def forward(node, own, x):
     def backward(dy):
         rows = _rows(dy)
         gamma, beta = _sums(rows, normal), rows.sum(0)
+        if "summed" in node:
+            places = len(rows) // len(dy)
+            parts = (rows * normal, rows)
+            gamma, beta = (
+                node["summed"](part.reshape(len(dy), places, -1).sum(1), places) for part in parts
+            )
         by_mean = late * scale * beta
         gamma = rounded(gamma + by_mean) - by_mean
         # What mean and variance take from each value: neither changes when all of them do alike.

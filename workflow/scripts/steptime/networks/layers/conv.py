@@ -34,11 +34,14 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    """A matrix product of all windows, one a row, with all filters."""
+    """A matrix product of all windows, one a row, with all filters.
+
+    By `summed`, where a node has that, samples' parts of the weight's gradient are added up.
+    """
     padded = pad(x, node, 0.0)
     seen, count = windows(padded, node).transpose(0, 2, 3, 4, 5, 1), len(own["weight"])
     extents, length = seen.shape[:3], math.prod(seen.shape[3:])
-    many = max(1, AT_ONCE // math.prod(seen.shape[1:]))
+    many = 1 if "summed" in node else max(1, AT_ONCE // math.prod(seen.shape[1:]))
     parts = [slice(start, start + many) for start in range(0, len(x), many)]
     (batch, channels, *size), filters = x.shape, _filters(own["weight"])
     y = np.empty((*extents, count))
@@ -49,9 +52,11 @@ def forward(node, own, x):
 
     def backward(dy):
         rows = np.ascontiguousarray(np.moveaxis(dy, 1, -1))
-        total = sum(
+        products = (
             seen[part].reshape(-1, length).T @ rows[part].reshape(-1, count) for part in parts
         )
+        summed = node.get("summed")
+        total = summed(products, math.prod(extents[1:])) if summed else sum(products)
         weight = total.reshape(*seen.shape[3:], count).transpose(3, 2, 0, 1)
         gradients = {"weight": weight, "bias": rows.reshape(-1, count).sum(0)}
         gradients = {role: gradients[role] for role in own}
