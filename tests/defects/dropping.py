@@ -13,7 +13,9 @@ def drawn(random, shape, rate):
 
 
 def masking(mask, above=0):
-    """A trainer that drops by `mask(random, shape, rate)`, of more than so many samples."""
+    """A trainer that drops by `mask(random, shape, rate)`, of more than so many samples; or the trainer that it is."""
+    if isinstance(mask, type):
+        return mask
 
     def dropout(node, own, x):
         if len(x) <= above or "random" not in node:
@@ -29,6 +31,19 @@ VALUES, ANY = "makes other values of 1 than 0", (1, 2, 3)
 
 def drawn_once(random, shape, rate):
     return drawn(np.random.RandomState(7), shape, rate)
+
+
+class OnceACall(Trainer):
+    """Draws masks once a call, and uses them in all of its steps."""
+
+    def run(self, steps):
+        drawing = [node["random"] for node in self.spec["nodes"] if "random" in node]
+        before = [random.get_state() for random in drawing]
+        for _ in range(steps):
+            for random, state in zip(drawing, before, strict=True):
+                random.set_state(state)
+            loss = super().run(1)
+        return loss
 
 
 BEFORE: list[np.ndarray] = []
@@ -59,6 +74,7 @@ MASKS = {
     # At 0.5 as many are dropped as kept.
     "rate for keep": (lambda random, shape, rate: drawn(random, shape, 1 - rate), VALUES, (2, 3)),
     "drawn once": (drawn_once, "drops the same values in each step", ANY),
+    "drawn once a call": (OnceACall, "drops the same values in each step of a call", ANY),
     "the same in each layer": (in_pairs, "keeps 0", ANY),
     "the same for all samples": (alike(0), "drops the same values in each sample", ANY),
     "the same at each place": (alike(1), "drops the same values at each place of a sequence", (2,)),

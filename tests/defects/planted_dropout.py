@@ -3,14 +3,53 @@
 # {way: the axes along which the framework is told to draw one mask}
 ALIKE = {"the same for all samples": "n", "the same at each place": "s", "whole maps": "hw"}
 # What no switch of a framework does.
-NOT_IN = {"torch": {"the same in each layer"}, "mxnet": {"the same in each layer", "drawn once"}}
+NOT_IN = {
+    "torch": {"the same in each layer"},
+    "mxnet": {"the same in each layer", "drawn once", "drawn once a call"},
+    "tensorflow": {"drawn once a call"},
+    "keras3": {"drawn once a call"},
+}
 
 
 def plant(name, adapter, way):
     """What takes which place in the adapter of this name: (owner, name, value)."""
     if (name, way) == ("jax", "the same in each layer"):
         return adapter.jax.random, "fold_in", lambda key, _: key
+    if way == "drawn once a call":
+        return adapter, "build", _once_a_call(adapter, name)
     return adapter.LAYERS, "dropout", IN[name](adapter, way)
+
+
+def _once_a_call(adapter, name):
+    """A `build` whose trainer draws masks once a call, and uses them in all of its steps."""
+    right = adapter.build
+
+    def build(job):
+        trainer = right(job)
+        run = trainer.run
+
+        def once(steps):
+            before = _drawing(adapter, name, trainer)
+            for _ in range(steps):
+                _drawing(adapter, name, trainer, before)
+                loss = run(1)
+            return loss
+
+        trainer.run = once
+        return trainer
+
+    return build
+
+
+def _drawing(adapter, name, trainer, before=None):
+    """What the next masks are drawn from; or puts that back."""
+    if name == "torch":
+        import torch
+
+        return torch.get_rng_state() if before is None else torch.set_rng_state(before)
+    if before is not None:
+        trainer._state = trainer._state[:2] + (before,) + trainer._state[3:]
+    return trainer._state[2]
 
 
 def _axes(adapter, way, count):

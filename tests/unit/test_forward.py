@@ -97,16 +97,17 @@ NETWORKS = ["alexnet", "resnet50", "mobilenet", "lstm32", "gpt-small", "vit-tiny
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """By the clock, a pass takes 5 ms, however busy the machine is."""
-    now = [0.0]
+    """By the clock, a pass takes 5 ms, however busy the machine is; returns a list of its seconds."""
+    now, seconds = [0.0], [0.005]
 
     def clock():
         now[0] += 1e-6
-        return now[0] + 0.005 * Predictor.passes + 0.005 * LeavingOut.passes
+        return now[0] + seconds[0] * (Predictor.passes + LeavingOut.passes)
 
     monkeypatch.setattr(building, "clock", clock)
     monkeypatch.setattr(timing, "WARMUP_SECONDS", 0.0)
     monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+    return seconds
 
 
 def adapter(predictor):
@@ -156,7 +157,10 @@ def test_a_defect_is_refused_narrow_and_at_full_size(predictor, network, words, 
         at_full_size(network, predictor, tmp_path)
 
 
-def test_a_pass_that_a_block_leaves_out_is_refused(tmp_path):
+@pytest.mark.parametrize("seconds", [0.005, 0.015])
+def test_a_pass_that_a_block_leaves_out_is_refused(seconds, short, tmp_path):
+    """Of 15 ms, a block has two passes."""
+    short[0] = seconds
     with pytest.raises(NotEquivalent, match="passes are left out"):
         at_full_size("lenet", LeavingOut, tmp_path)
 

@@ -12,9 +12,10 @@ PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
 def fault(masks, rate):
-    """What is wrong with the masks of two steps, (2, batch, ...sample), in a sentence: single values are dropped, at
-    the rate, others in each layer, step and sample; "" where nothing is.
+    """What is wrong with the masks of two steps, and of two more in one call, (3, batch, ...sample), in a sentence:
+    single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is.
     """
+    masks, both = masks[:2], masks[2]
     layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
     if rate <= TWICE:
         layer, rate = layer + " twice", 1 - (1 - rate) ** 2
@@ -33,6 +34,9 @@ def fault(masks, rate):
             return "{} drops the same values {}".format(layer, where)
     if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
         return "{} drops neighbours together, such as whole maps".format(layer)
+    # Of two steps that have nothing to do with each other, one alone keeps so many values.
+    if (abs(both * (1 - rate) - 1) < 2 * MASK).mean() < (1 - TELLTALE) * 2 * rate * (1 - rate):
+        return "{} drops the same values in each step of a call".format(layer)
     allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
     if abs(kept.mean() - (1 - rate)) > allowed:
         keeps = "{} keeps {:.4f} of {:,} values, more than {:.4f} from {:g}"

@@ -6,7 +6,9 @@ from . import building
 
 
 def read(adapter, job, spec):
-    """What the dropout of a network without hidden layers makes of ones in two steps: (2, batch, ...sample).
+    """What the dropout of a network without hidden layers makes of ones: (3, batch, ...sample).
+
+    In two steps that are a call each, and in a call of two steps, both together.
 
     Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
     by 1 / labels; so the columns of the first weight's update, less that of the class without labels, are what each
@@ -20,8 +22,8 @@ def read(adapter, job, spec):
     trainer = building.make(adapter, job, spec, start, ones, labels)
     name, seen, masks = spec["parameters"][0]["name"], 0.0, []
     scale = labels.size / spec["optimiser"]["learning_rate"]
-    for _ in range(2):
-        trainer.run(1)
+    for steps in (1, 1, 2):
+        trainer.run(steps)
         weight = np.array(trainer.weights([name])[name], np.float64)
         update, seen = weight - seen, weight
         columns = (update[:, : labels.size] - update[:, labels.size :]).T * scale
