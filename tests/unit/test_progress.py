@@ -237,7 +237,14 @@ def measured(repeats=3):
 
 
 def test_the_last_screen_is_the_answer_in_24_lines(under_way, monkeypatch, capsys):
-    run.begin(began=time.monotonic(), cells=0, looks=[], grid="mine", shown=under_way)
+    run.begin(
+        began=time.monotonic(),
+        cells=0,
+        looks=[],
+        grid="mine",
+        shown=under_way,
+        asked={"GRID": "mine"},
+    )
     so_far.show(under_way | {"cells": measured()}, [])
     files = [Path("results/tables/steptime_times.html"), Path("results/report/index.html")]
     for file in files:
