@@ -54,7 +54,8 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         node["op"] for name in CATALOGUE for node in networks.specify(name, CATALOGUE)["nodes"]
     }
     # In networks of their own, people ask for these.
-    kinds |= {"last_step", "multiply", "leaky_relu"}
+    kinds |= {"last_step", "multiply", "leaky_relu", "elu", "softplus", "relu6", "pad"}
+    kinds |= {"hard_swish", "hard_sigmoid", "scale_channels", "channel_part", "stochastic_depth"}
     assert set(has["LAYERS"]) <= kinds
     assert set(has["PRECISIONS"]) <= set(PRECISIONS)
     assert {*has["KERNELS_OF"]} <= {*(has["LAYERS"] or ())}

@@ -19,10 +19,14 @@ MOST_PARAMETERS = 15
 NETWORKS = [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]]
 
 
+OPTIONS = [f"{kind} {option}" for kind in LAYERS for option in LAYERS[kind].options]
+
+
 def start_of(network):
+    kind, _, option = network.partition(" ")
     spec = (
-        networks.tiny(network)
-        if network in LAYERS
+        networks.tiny(kind, option)
+        if kind in LAYERS
         else networks.specify(network, CATALOGUE, narrow=True)
     )
     return spec, {
@@ -68,7 +72,7 @@ def climbing(spec):
     return {node["name"] for node in spec["nodes"][:end]}
 
 
-@pytest.mark.parametrize("network", [*LAYERS, *NETWORKS])
+@pytest.mark.parametrize("network", [*LAYERS, *OPTIONS, *NETWORKS])
 def test_gradients_are_finite_differences(network, monkeypatch):
     spec, weights = start_of(network)
     inputs, labels = data.synthetic_batch(spec, 4)
@@ -92,7 +96,7 @@ def test_gradients_are_finite_differences(network, monkeypatch):
         ), f"{name} {place}"
 
 
-@pytest.mark.parametrize("network", [*LAYERS, *NETWORKS])
+@pytest.mark.parametrize("network", [*LAYERS, *OPTIONS, *NETWORKS])
 def test_rounding_cannot_fail_a_proof(network):
     """Weights that are off by ten float32 roundings stay within the tolerances, as any framework must."""
     spec, weights = start_of(network)
@@ -126,7 +130,7 @@ def test_no_unit_stands_where_float32_cannot_tell_its_side(network, monkeypatch)
                 far = np.abs(x)
             elif op == "max_pool":
                 seen = windows(pad(x, node, -np.inf), node)
-                two = np.sort(seen.reshape(-1, node["kernel"] ** 2), 1)[:, -2:]
+                two = np.sort(seen.reshape(-1, seen.shape[-1] * seen.shape[-2]), 1)[:, -2:]
                 far = two[:, 1] - two[:, 0]
             elif op == "rbm":
                 far = np.abs(2 * rbm.chain(own, *sources)[1] - 1 - sources[1])

@@ -21,8 +21,13 @@ from worker.tasks import proof as prove
 
 @cache
 def expected(network):
-    kind = network in LAYERS
-    spec = networks.tiny(network) if kind else networks.specify(network, CATALOGUE, narrow=True)
+    kind, _, option = network.partition(" ")
+    is_kind = kind in LAYERS
+    spec = (
+        networks.tiny(kind, option)
+        if is_kind
+        else networks.specify(network, CATALOGUE, narrow=True)
+    )
     return spec, golden.expect(spec)
 
 
@@ -37,6 +42,7 @@ def proof_of(network, tried, path):
     "network",
     [
         *LAYERS,
+        *(f"{kind} {option}" for kind in LAYERS for option in LAYERS[kind].options),
         *(name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])),
         *("fcn5-momentum", "gpt-small-adam", "gpt-small-adamw", "gpt-small-rms"),
     ],

@@ -9,6 +9,7 @@ import os
 DEFAULTS = {
     "MODES": (),
     "LAYERS": None,
+    "OPTIONS": {},
     "LOSSES": ("softmax_cross_entropy",),
     "OPTIMISERS": ("sgd",),
     "PRECISIONS": ("float32",),

@@ -11,10 +11,13 @@ TWICE = 0.5
 PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
-def fault(masks, rate):
+def fault(masks, rate, spec):
     """What is wrong with the masks of two steps, and of two more in one call, (3, batch, ...sample), in a sentence:
-    single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is.
+    single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is. `spec` is what
+    has shown them.
     """
+    if spec["nodes"][0]["op"] in ("stochastic_depth",):
+        return _fault_of_samples(masks[:-1], rate)
     masks, both = masks[:2], masks[2]
     layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
     if rate <= TWICE:
@@ -40,5 +43,30 @@ def fault(masks, rate):
     allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
     if abs(kept.mean() - (1 - rate)) > allowed:
         keeps = "{} keeps {:.4f} of {:,} values, more than {:.4f} from {:g}"
+        return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
+    return ""
+
+
+def _fault_of_samples(masks, rate):
+    """The same where all of a sample is dropped, (steps, batch, ...sample)."""
+    layer = "stochastic depth of {:g}".format(rate)
+    if rate <= TWICE:
+        layer, rate = layer + " twice", 1 - (1 - rate) ** 2
+    found = masks.reshape(masks.shape[:2] + (-1,))
+    if (abs(found - found[..., :1]) > 2 * MASK).any():
+        return "{} drops parts of a sample".format(layer)
+    kept, scaled = abs(found[..., 0]) > MASK, abs(found[..., 0] * (1 - rate) - 1) < MASK
+    if not (scaled | ~kept).all():
+        makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
+        return makes.format(layer, 1 / (1 - rate))
+    chance = (1 - rate) ** 2 + rate**2
+    telling = chance + TELLTALE * (1 - chance)
+    pairs = ("step", kept[:-1], kept[1:]), ("sample", kept[:, :-1], kept[:, 1:])
+    for where, one, other in pairs:
+        if other.size and (one == other).mean() > telling:
+            return "{} drops the same samples in each {}".format(layer, where)
+    allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
+    if abs(kept.mean() - (1 - rate)) > allowed:
+        keeps = "{} keeps {:.4f} of {:,} samples, more than {:.4f} from {:g}"
         return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
     return ""

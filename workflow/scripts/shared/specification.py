@@ -18,6 +18,35 @@ def count_classes(spec):
     return spec["nodes"][-1]["shape"][-1]
 
 
+def pair(value):
+    """[of rows, of columns] of what may be given for both at once."""
+    return value if isinstance(value, list) else [value, value]
+
+
+def edges(node):
+    """The padding of a window, [[of rows in front, behind], [of columns]], and what the last ones reach over it."""
+    around = [[edge, edge] for edge in pair(node["padding"])]
+    if node.get("up"):
+        sizes = pair(node["kernel"]), pair(node["stride"]), node["in_shape"][1:], node["shape"][1:]
+        for edge, kernel, step, extent, count in zip(around, *sizes):
+            edge[1] = max(edge[0], (count - 1) * step + kernel - extent - edge[0])
+    return around
+
+
+def is_same(node):
+    """Whether the padding of a node is what frameworks call "same"."""
+    sizes = (pair(node.get(key, 1)) for key in ("kernel", "stride", "padding", "dilation"))
+    return all(
+        step == 1 and 2 * edge == (kernel - 1) * apart for kernel, step, edge, apart in zip(*sizes)
+    )
+
+
+def is_plain(node):
+    """Whether the windows of a node are squares without gaps."""
+    sizes = [node["kernel"], node["stride"], node["padding"], node.get("dilation", 1)]
+    return sizes[3] == 1 and not any(isinstance(size, list) for size in sizes)
+
+
 def own_of(node, values):
     """Those of `values`, by the names of parameters, that are of a node: by their roles."""
     prefix = node["name"] + "/"
@@ -28,8 +57,10 @@ def repeating(nodes):
     """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
     found = set()
     for node in nodes:
-        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
-        ends = "conv" in node["op"] and node["kernel"] > 1
+        overlapping = node["op"] == "max_pool" and any(
+            step < size for step, size in zip(pair(node["stride"]), pair(node["kernel"]))
+        )
+        ends = "conv" in node["op"] and node["kernel"] != 1
         if overlapping or not (ends or found.isdisjoint(node["inputs"])):
             found.add(node["name"])
     return found

@@ -9,6 +9,7 @@ it lacks):
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
 `LAYERS`, `LOSSES`, `OPTIMISERS`
               the layer kinds, losses and optimisers that it has: a dict from each to what builds it, or a tuple
+`OPTIONS`     {layer kind: what it has of the options of its layers}, as `specify` names them
 `DEVICES`     the names of those that it has
 `PRECISIONS`  a dict from each that it has to what is set for it on a GPU; or their names, where its variables are all
 `EXCHANGES`   how several devices share gradients: {name: the module of the folder that has them do so}
@@ -142,6 +143,13 @@ def require(adapter, has, job):
             listed = ", ".join(has[name]) or "none"
             missing = missing.format(adapter, kind, wanted, listed)
         raise Unsupported(reasons.get(wanted) or reasons.get(kind) or missing)
+    for wanted in spec.get("options", ()):
+        kind, _, option = wanted.partition(" ")
+        if option not in has["OPTIONS"].get(kind, ()):
+            missing = (
+                "the option '{}' of the layer '{}' is not written here, since no grid asks for it"
+            )
+            raise Unsupported(missing.format(option, kind))
 
 
 def task_of(job):

@@ -300,7 +300,7 @@ class Proof(object):
         for name, spec in sorted(self.job.get("masks", {}).items()):
             gc.collect()
             rate = float(name.rpartition("-")[0])
-            wrong = masks.fault(read_masks(adapter, self.job, spec), rate)
+            wrong = masks.fault(read_masks(adapter, self.job, spec), rate, spec)
             if wrong:
                 self.refuse("at full size, " + wrong)
 

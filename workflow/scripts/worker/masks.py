@@ -6,9 +6,9 @@ from . import building
 
 
 def read(adapter, job, spec):
-    """What the dropout of a network without hidden layers makes of ones: (3, batch, ...sample).
+    """What the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
 
-    In two steps that are a call each, and in a call of two steps, both together.
+    In steps that are a call each, and in a call of two steps, both together.
 
     Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
     by 1 / labels; so the columns of the first weight's update, less that of the class without labels, are what each
@@ -22,7 +22,7 @@ def read(adapter, job, spec):
     trainer = building.make(adapter, job, spec, start, ones, labels)
     name, seen, masks = spec["parameters"][0]["name"], 0.0, []
     scale = labels.size / spec["optimiser"]["learning_rate"]
-    for steps in (1, 1, 2):
+    for steps in [1] * spec["steps"] + [2]:
         trainer.run(steps)
         weight = np.array(trainer.weights([name])[name], np.float64)
         update, seen = weight - seen, weight

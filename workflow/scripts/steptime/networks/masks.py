@@ -3,6 +3,7 @@
 Without hidden layers: one more class than labels tells what of a gradient is the mask's (`worker.masks`).
 """
 
+import math
 from typing import Any
 
 from shared.masks import TWICE
@@ -11,6 +12,8 @@ from steptime.networks.specification import specify
 
 # At this rate, a power of two, a step leaves the scores as good as equal.
 RATE = 2.0**-20
+# What is seen of samples that are dropped.
+DROPPED = 64
 # By the number of axes of a sample.
 SOURCES: dict[int, dict[str, Any]] = {
     1: {"kind": "dense", "shape": [512]},
@@ -21,17 +24,23 @@ SOURCES: dict[int, dict[str, Any]] = {
 
 def of_network(spec: dict[str, Any], batch: int) -> dict[str, dict[str, Any]]:
     """Specifications for a mini-batch by name, one for each rate and shape of what is dropped."""
-    dropouts = {(node["rate"], len(node["in_shape"])) for node in spec["nodes"] if node.get("rate")}
-    return {f"{rate}-{rank}": _network(rate, rank, batch) for rate, rank in sorted(dropouts)}
+    rated = [node for node in spec["nodes"] if node.get("rate")]
+    dropouts = {(node["rate"], len(node["in_shape"]), node["op"]) for node in rated}
+    return {
+        f"{rate}-{rank}{'' if kind == 'dropout' else kind}": _network(kind, rate, rank, batch)
+        for rate, rank, kind in sorted(dropouts)
+    }
 
 
-def _network(rate: float, rank: int, batch: int) -> dict[str, Any]:
+def _network(kind: str, rate: float, rank: int, batch: int) -> dict[str, Any]:
     labels = batch * (SOURCES[rank]["shape"][0] if rank == 2 else 1)
     layers = [
-        *[{"dropout": {"rate": rate}}] * (1 + (rate <= TWICE)),
+        *[{kind: {"rate": rate}}] * (1 + (rate <= TWICE)),
         *(["flatten"] if rank == 3 else []),
         {"dense": {"units": labels + 1}},
     ]
     entry = {"input": SOURCES[rank], "sizes": {}, "narrow": {}, "layers": layers}
     spec = specify("masks", {"masks": entry | {"learning_rate": RATE}})
-    return dict(spec, seed=SEED)
+    # Of whole samples, so many steps drop enough of them.
+    steps = math.ceil(DROPPED / (rate * batch)) if kind in ("stochastic_depth",) else 2
+    return dict(spec, seed=SEED, steps=steps)

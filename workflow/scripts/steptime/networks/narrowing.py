@@ -9,7 +9,7 @@ DIVISORS = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 # A layer keeps so many features where it had as many, and a network so many words and steps.
 LEAST, WORDS, STEPS = 8, 50, 6
 # What a small version has fewer of: keys of layers, beside which numbers of windows stay.
-FEATURES = ("channels", "units", "groups", "heads", "start", "size")
+FEATURES = ("channels", "units", "groups", "heads", "kv_heads", "start", "size")
 
 
 def narrowed(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:

@@ -48,7 +48,7 @@ WISHES = {
     "conv1d": "write an input of kind image, [features, 1, steps], and conv, or leave it out",
     "label_smoothing": "leave it out: the loss is that of the plain labels",
 }
-for missing in ("elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):
+for missing in ("selu", "prelu", "mish"):
     WISHES[missing] = "write leaky_relu, relu, gelu, silu, tanh or sigmoid"
 for missing in ("cross_entropy", "crossentropy", "categorical_crossentropy", "nll"):
     WISHES[missing] = "write softmax_cross_entropy, which takes the scores, or leave it out"

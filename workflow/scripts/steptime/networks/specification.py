@@ -10,6 +10,8 @@ A network that is trained on real images has besides `dataset`, the name of the 
 at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
 `worker.tasks.training`).
 
+A network that has some has `options`, ["batch_norm epsilon" ...], which adapters declare besides layer kinds.
+
 A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
 are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
 gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the
@@ -22,7 +24,7 @@ from collections import ChainMap
 from typing import Any
 
 from steptime.networks import narrowing, optimisers
-from steptime.networks.layers import DENSE, FORMS, LAYERS, ROW, LayerKind, Shape
+from steptime.networks.layers import DENSE, FORMS, LAYERS, ROW, SIDES, LayerKind, Shape, Values
 from steptime.networks.losses import LOSSES
 from steptime.networks.records import WISHES, as_number, check_keys, write_instead
 
@@ -55,12 +57,6 @@ RATHER = {
     ("sequence", "image"): "write patches before it",
     ("words", ""): "write `input: {kind: tokens, shape: [steps], vocabulary: n}`",
     ("", "words"): "write an embedding before it",
-}
-
-# What people write of a layer that it has not, and what holds in its place.
-FIXED = {
-    ("batch_norm", "epsilon"): "leave it out: it is 1e-5",
-    ("batch_norm", "momentum"): "leave it out: a training step takes the mean of its mini-batch",
 }
 
 # Every name by which code belongs to some networks and not to others.
@@ -102,12 +98,23 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
         "loss": loss,
         "optimiser": optimisers.in_floats(optimiser),
         **training,
+        **({"options": options} if (options := _options_of(builder.nodes)) else {}),
     }
 
 
-def tiny(kind: str) -> dict[str, Any]:
-    """The smallest network of a layer kind: the example of its record, or else the layer between two dense ones."""
-    source, layers = LAYERS[kind].example or (ROW, [DENSE, kind])
+def _options_of(nodes: list[dict[str, Any]]) -> list[str]:
+    """What adapters must declare besides kinds: "kind option"."""
+    found = {f"{node['op']} {key}" for node in nodes for key in LAYERS[node["op"]].options_of(node)}
+    return sorted(found)
+
+
+def tiny(kind: str, option: str = "") -> dict[str, Any]:
+    """The smallest network of a layer kind: the example of its record, or else the layer between two dense ones.
+
+    Or that of one of its options.
+    """
+    record = LAYERS[kind]
+    source, layers = record.options[option] if option else record.example or (ROW, [DENSE, kind])
     entry = {"input": source, "sizes": {}, "narrow": {}, "layers": [*layers, DENSE]}
     return specify(kind, {kind: entry | {"learning_rate": TINY_RATE}})
 
@@ -287,11 +294,9 @@ class _Builder:
         kind = LAYERS[op]
         self.counts[op] = self.counts.get(op, 0) + 1
         name = f"{op}{self.counts[op]}"
-        for key in options:
-            if (op, key) in FIXED:
-                raise ValueError(f"layer '{name}' has no '{key}'; {FIXED[op, key]}")
+        others = (*kind.defaults, *kind.flags, *kind.options, "inputs", "name")
         check_keys(
-            f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
+            f"layer '{name}'", options, kind.needs, tuple(key for key in others if key != SIDES)
         )
         options = self.values(f"layer '{name}'", kind, options)
         if len(inputs) != kind.inputs if kind.inputs else len(inputs) < 2:
@@ -328,6 +333,9 @@ class _Builder:
                     kernel = self.number(options["kernel"])
                     value = kernel // 2 if type(kernel) is int and kernel % 2 else value
                 found[key] = self.number(value)
+                if key in kind.sided and isinstance(value, list) and len(value) == 2:
+                    found[key] = self.sides(value, values)
+                    continue
             except ValueError as error:
                 raise ValueError(f"{owner} has '{key}: {value}', but {error}") from error
             if not values.hold(found[key]):
@@ -338,6 +346,13 @@ class _Builder:
             if values.is_float:
                 found[key] = float(found[key])
         return found
+
+    def sides(self, value: list[Any], values: Values) -> Any:
+        """[of rows, of columns], or the number that both are. Raises ValueError."""
+        rows, columns = map(self.number, value)
+        if not (values.hold(rows) and values.hold(columns)):
+            raise ValueError(f"each side of it is {values.words}")
+        return rows if rows == columns else [rows, columns]
 
 
 def _form(shape: Shape) -> str:

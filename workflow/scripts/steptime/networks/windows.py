@@ -1,33 +1,36 @@
 """Windows that slide over images (batch, channels, height, width), which lie in memory with their channels last."""
 
+import math
 from collections.abc import Iterator
 
+from shared.specification import edges, pair
 from steptime.networks.arrays import Array, np
 from steptime.networks.layers import Node, Shape
 
 
 def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
     """(channels, height, width) of one output for each window; raises ValueError where not one fits."""
-    _, height, width = source
-    return [channels, _count(height, node), _count(width, node)]
+    sizes = [pair(node.get(key, 1)) for key in ("kernel", "stride", "padding", "dilation")]
+    up = bool(node.get("up"))
+    sides = zip(source[1:], *sizes, strict=True)
+    return [channels, *(_count(*side, up=up) for side in sides)]
 
 
 def pad(x: Array, node: Node, value: float) -> Array:
     """The images with `padding` rows and columns of a value on every side."""
-    if not node["padding"]:
+    around = edges(node)
+    if not any(map(any, around)):
         return x
-    edge = (node["padding"], node["padding"])
     last = np.moveaxis(x, 1, -1)
-    padded = np.pad(last, ((0, 0), edge, edge, (0, 0)), constant_values=value)
+    padded = np.pad(last, ((0, 0), *around, (0, 0)), constant_values=value)
     return np.moveaxis(padded, -1, 1)
 
 
 def windows(padded: Array, node: Node) -> Array:
-    """Every window of an image: (batch, channels, height, width, kernel, kernel)."""
-    step = node["stride"]
-    return np.lib.stride_tricks.sliding_window_view(
-        padded, (node["kernel"], node["kernel"]), (2, 3)
-    )[:, :, ::step, ::step]
+    """Every window of an image: (batch, channels, height, width, rows of the kernel, its columns)."""
+    (down, along), (lower, further) = pair(node["stride"]), pair(node.get("dilation", 1))
+    seen = np.lib.stride_tricks.sliding_window_view(padded, _reach(node), (2, 3))
+    return seen[:, :, ::down, ::along, ::lower, ::further]
 
 
 def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
@@ -42,11 +45,15 @@ def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
 
 def places(padded: Array, node: Node) -> Iterator[Array]:
     """For each place in a window, row by row, what all windows have there: (batch, channels, height, width) each."""
-    kernel, step = node["kernel"], node["stride"]
-    height, width = (step * ((extent - kernel) // step + 1) for extent in padded.shape[2:])
-    for row in range(kernel):
-        for column in range(kernel):
-            yield padded[:, :, row : row + height : step, column : column + width : step]
+    (rows, columns), (down, along) = pair(node["kernel"]), pair(node["stride"])
+    lower, further = pair(node.get("dilation", 1))
+    height, width = (
+        step * ((extent - reach) // step + 1)
+        for step, extent, reach in zip((down, along), padded.shape[2:], _reach(node), strict=True)
+    )
+    for row in range(0, rows * lower, lower):
+        for column in range(0, columns * further, further):
+            yield padded[:, :, row : row + height : down, column : column + width : along]
 
 
 def blank(shape: tuple[int, ...]) -> Array:
@@ -55,14 +62,22 @@ def blank(shape: tuple[int, ...]) -> Array:
 
 
 def unpad(padded: Array, node: Node) -> Array:
-    edge, (height, width) = node["padding"], padded.shape[2:]
-    return padded[:, :, edge : height - edge, edge : width - edge]
+    ((top, bottom), (left, right)), (height, width) = edges(node), padded.shape[2:]
+    return padded[:, :, top : height - bottom, left : width - right]
 
 
-def _count(extent: int, node: Node) -> int:
-    count = (extent + 2 * node["padding"] - node["kernel"]) // node["stride"] + 1
-    if count < 1:
+def _reach(node: Node) -> tuple[int, ...]:
+    """How many rows and columns a window spans."""
+    sides = zip(pair(node["kernel"]), pair(node.get("dilation", 1)), strict=True)
+    return tuple((kernel - 1) * apart + 1 for kernel, apart in sides)
+
+
+def _count(extent: int, kernel: int, step: int, edge: int, apart: int, *, up: bool) -> int:
+    """How many windows fit; rounded `up`, the last one still begins in the image or in front of it."""
+    room = extent + 2 * edge - (kernel - 1) * apart - 1
+    if room < 0:
         raise ValueError(
-            f"a window of {node['kernel']} on {extent}: write a smaller kernel, or more padding"
+            f"a window of {kernel} on {extent}: write a smaller kernel, or more padding"
         )
-    return count
+    count = (math.ceil(room / step) if up else room // step) + 1
+    return count - (up and (count - 1) * step >= extent + edge)

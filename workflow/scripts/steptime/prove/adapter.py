@@ -85,6 +85,9 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
         for lacking in sorted(set(known) - set(has[key] or known)):
             used = [name for name in catalogue if lacking in records[name]]
             yield f"has no {word} {lacking}{_not_to_be_had(used)}"
+    for kind in has["LAYERS"] or ():
+        for option in sorted(set(LAYERS[kind].options) - set(has["OPTIONS"].get(kind, ()))):
+            yield f"has no option {option} of the layer {kind}"
     for task in tasks.TASKS.values():
         if task.needs_images and task.name not in has["TASKS"]:
             trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
@@ -100,6 +103,8 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
     """Title and specification of everything that an adapter which declares this can be proven on."""
     kinds = has["LAYERS"] or ()
     specs = {f"layer {kind}": networks.tiny(kind) for kind in kinds}
+    options = {f"{kind} {option}" for kind in has["OPTIONS"] for option in has["OPTIONS"][kind]}
+    specs |= {f"layer {each}": networks.tiny(*each.split()) for each in sorted(options)}
     specs |= {
         name: networks.specify(name, catalogue, narrow=True)
         for name, entry in catalogue.items()
@@ -107,7 +112,8 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
     }
     for title, spec in specs.items():
         declared = {*kinds, *has["LOSSES"], *has["OPTIMISERS"]}
-        if tasks.that_proves(spec) in has["TASKS"] and networks.used_records(spec) <= declared:
+        is_had = networks.used_records(spec) <= declared and {*spec.get("options", ())} <= options
+        if tasks.that_proves(spec) in has["TASKS"] and is_had:
             yield title, spec
 
 

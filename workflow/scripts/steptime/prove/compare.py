@@ -284,15 +284,20 @@ def _check_steps(spec, expected, measured, details):
 def _check_statistics(spec, expected, measured, details):
     """Batch normalisation has added a share of the mini-batch's means and variances to its running averages.
 
-    How large a share that is differs between frameworks, and whether a variance is by n or n - 1.
+    How large a share that is differs between frameworks where a network does not say, and whether a variance is by n
+    or n - 1.
     """
     if expected.shares > 1 or not any(name.startswith("statistics/") for name in measured):
         return None
+    momenta = {node["name"]: node["momentum"] for node in spec["nodes"] if "momentum" in node}
     for name, mean, variance, count in golden.statistics(spec, expected):
         kept, spread = (measured[f"statistics/{name}/{role}"] for role in ("mean", "variance"))
         share = float(kept @ mean / (mean @ mean))
         if not 0 < share <= 1 + STATISTICS:
             return f"{name} adds {share:.3g} times the mini-batch's means to its running averages"
+        asked = momenta.get(name, share)
+        if abs(share - asked) > STATISTICS * asked:
+            return f"{name} adds {share:.3g} of the mini-batch's means, and not {asked:g}"
         off = np.linalg.norm(kept - share * mean) / np.linalg.norm(share * mean)
         changes = [share * (variance * by - 1) for by in (1, count / max(count - 1, 1))]
         off = max(off, min(_distance(spread - 1, change) for change in changes))

@@ -293,7 +293,12 @@ def _masked(spec, inputs, labels, loss, sketches):
         return {"dropout": np.array(0)}
     rated = [node for node in spec["nodes"] if node.get("rate")]
     masked, off = np.zeros(len(sketches)), 0.0
-    if len(labels) * sum(node["rate"] * math.prod(node["shape"]) for node in rated) >= MANY_DROPPED:
+    # Of whole samples, each is one.
+    sizes = [
+        1 if node["op"] in ("stochastic_depth",) else math.prod(node["shape"]) for node in rated
+    ]
+    dropped = sum(node["rate"] * size for node, size in zip(rated, sizes, strict=True))
+    if len(labels) * dropped >= MANY_DROPPED:
         other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
         masked, off = _off(gradients, sketches), abs(other - loss)
     return {"dropout": np.array(1), "masked": masked, "masked_loss": np.array(off)}

@@ -63,7 +63,7 @@ def forward(
         node["name"]: _kernel(spec, node["inputs"][0])
         for node in spec["nodes"]
         if node["op"] == "max_pool"
-        and node["kernel"] > 1
+        and node["kernel"] != 1
         and len(inputs) * math.prod(node["shape"][1:]) <= MOST_WINDOWS
     }
     noise = _noise(

@@ -1,5 +1,7 @@
 """The convolutions of a network, each in every way in which a framework lets one choose to compute it."""
 
+from shared.specification import is_plain
+
 from .. import parts
 from ..contract import Unsupported
 
@@ -9,9 +11,9 @@ WAYS = ("own choice", "direct", "im2col", "winograd", "fft")
 
 def run(loaded, job, emit):
     """Proves and times each convolution in each way."""
-    nodes = [node for node in job["spec"]["nodes"] if node["op"] == "conv"]
+    nodes = [node for node in job["spec"]["nodes"] if node["op"] == "conv" and is_plain(node)]
     if not nodes:
-        raise Unsupported("the network has no convolution")
+        raise Unsupported("the network has no convolution of squares")
     parts.run(loaded, job, emit, convolutions(nodes, job["batch"]))
 
 

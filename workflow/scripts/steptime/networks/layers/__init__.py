@@ -12,6 +12,10 @@ Node = dict[str, Any]
 Shape = list[int]
 Arrays = dict[str, Array]
 Backward = Callable[[Array], tuple[list, Arrays]]
+# The input and the layers of a small network.
+Example = tuple[dict[str, Any], list[Any]]
+# The option of a layer whose windows have other numbers of rows than of columns.
+SIDES = "sides"
 
 # Biases start in +-0.02, not at 0, so that a proof sees one in the wrong place.
 BIAS_BOUND = 0.02
@@ -98,7 +102,11 @@ class LayerKind:
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    # What stands behind those of `needs` that are no sizes.
+    # Those that it may have and that adapters declare (`OPTIONS`), each with the smallest network that tells of it.
+    options: dict[str, Example] = field(default_factory=dict)
+    # Those that may be [of rows, of columns], which is the option `SIDES`.
+    sided: tuple[str, ...] = ()
+    # What stands behind those of `needs` and `options` that are no sizes.
     values: dict[str, Values] = field(default_factory=dict)
     # How many inputs it takes; None for two or more.
     inputs: int | None = 1
@@ -122,7 +130,12 @@ class LayerKind:
     normalises_by: str = ""
     # (input, layers) of the smallest network that says something of it, but for the dense layer at
     # its end; where it is left out, the layer stands between two dense ones.
-    example: tuple[dict[str, Any], list[Any]] | None = None
+    example: Example | None = None
+
+    def options_of(self, node: Node) -> list[str]:
+        """The options that a node has."""
+        sides = [SIDES] if any(isinstance(node.get(key), list) for key in self.sided) else []
+        return sides + [key for key in self.options if key in node]
 
     def values_of(self, key: str) -> Values:
         """What may stand behind a key: of one with a default, what that is one of."""
@@ -136,6 +149,14 @@ class LayerKind:
 # What examples begin with.
 ROW = {"kind": "dense", "shape": [6]}
 DENSE = {"dense": {"units": 5}}
+# Sixteen times as large.
+LARGE = [
+    {"dense": {"units": 5, "name": "one"}},
+    {"add": {"inputs": ["one", "one"], "name": "two"}},
+    {"add": {"inputs": ["two", "two"], "name": "four"}},
+    {"add": {"inputs": ["four", "four"], "name": "eight"}},
+    {"add": {"inputs": ["eight", "eight"]}},
+]
 IMAGES = {"kind": "image", "shape": [3, 8, 8]}
 CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
 WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}

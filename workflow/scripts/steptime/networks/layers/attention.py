@@ -2,25 +2,31 @@
 queries, keys and values stand side by side, to (steps, units).
 
 The units of a head stand side by side, too. Scores are divided by the root of their number. With `causal`, a step sees
-itself and those before it. The projections around it are layers of kind dense.
+itself and those before it. The projections around it are layers of kind dense. Of `kv_heads`, fewer keys and values
+than queries, each is for as many heads, one behind the other (Ainslie et al. 2023). With `rotary`, the base of the
+angles, queries and keys are turned by their step, the first half of a head with the second (Su et al. 2021).
 """
 
 import math
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import EMBEDDING, WORDS, LayerKind
-
-QKV = 3
+from steptime.networks.layers import EMBEDDING, POSITIVE, WORDS, LayerKind
 
 
 def shape(node, source):
-    steps, features = source
-    if features % (QKV * node["heads"]):
+    (steps, features), heads = source, node["heads"]
+    pairs = node.get("kv_heads", heads)
+    if heads % pairs:
+        raise ValueError(f"{heads} heads do not share {pairs} keys: write a number that divides")
+    if features % (heads + 2 * pairs):
         raise ValueError(
-            f"{features} features are no queries, keys and values of {node['heads']} heads: write "
-            f"a dense layer before it whose units are a multiple of {QKV * node['heads']}"
+            f"{features} features are no queries, keys and values of {heads} heads: write "
+            f"a dense layer before it whose units are a multiple of {heads + 2 * pairs}"
         )
-    return [steps, features // QKV]
+    size = features // (heads + 2 * pairs)
+    if "rotary" in node and size % 2:
+        raise ValueError(f"a head of {size} has no two halves: write an even number")
+    return [steps, heads * size]
 
 
 def multiply_adds(node):
@@ -41,11 +47,26 @@ def seen(steps):
     return np.tri(steps, dtype=bool)
 
 
+def turned(x, base, way=1.0):
+    """(..., steps, size), each pair of a number and that half a head further turned by step x base**(-2 i / size)."""
+    steps, size = x.shape[-2:]
+    angles = np.outer(np.arange(steps), base ** (-np.arange(0, size, 2) / size))
+    cosine, sine = np.cos(angles), way * np.sin(angles)
+    first, second = np.split(x, 2, -1)
+    return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+
 def forward(node, own, x):
-    samples, steps, features = x.shape
-    heads, size = node["heads"], features // (QKV * node["heads"])
-    # (3, samples, heads, steps, size)
-    q, k, v = x.reshape(samples, steps, QKV, heads, size).transpose(2, 0, 3, 1, 4)
+    samples, steps, _ = x.shape
+    heads, size = node["heads"], node["shape"][-1] // node["heads"]
+    pairs = node.get("kv_heads", heads)
+    # Each (samples, heads, steps, size).
+    q, k, v = np.split(
+        x.reshape(samples, steps, -1, size).swapaxes(1, 2), [heads, heads + pairs], 1
+    )
+    if "rotary" in node:
+        q, k = (turned(each, node["rotary"]) for each in (q, k))
+    k, v = (each.repeat(heads // pairs, 1) for each in (k, v))
     root = math.sqrt(size)
     scores = q @ k.swapaxes(-1, -2) / root
     if node.get("causal"):
@@ -57,10 +78,21 @@ def forward(node, own, x):
         dy = dy.reshape(samples, steps, heads, size).swapaxes(1, 2)
         d_shares = dy @ v.swapaxes(-1, -2)
         d_scores = shares * (d_shares - (d_shares * shares).sum(-1, keepdims=True)) / root
-        gradients = d_scores @ k, d_scores.swapaxes(-1, -2) @ q, shares.swapaxes(-1, -2) @ dy
-        return [np.stack(gradients).transpose(1, 3, 0, 2, 4).reshape(x.shape)], {}
+        d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(-1, -2) @ q, shares.swapaxes(-1, -2) @ dy
+        d_k, d_v = (
+            each.reshape(samples, pairs, heads // pairs, steps, size).sum(2) for each in (d_k, d_v)
+        )
+        if "rotary" in node:
+            d_q, d_k = (turned(each, node["rotary"], -1.0) for each in (d_q, d_k))
+        dx = np.concatenate([d_q, d_k, d_v], 1).swapaxes(1, 2)
+        return [dx.reshape(x.shape)], {}
 
     return (shares @ v).swapaxes(1, 2).reshape(samples, steps, -1), backward
+
+
+def example(units=18, **options):
+    options = {"heads": 2, "causal": True} | options
+    return WORDS, [EMBEDDING, {"dense": {"units": units}}, {"attention": options}]
 
 
 LAYER = LayerKind(
@@ -68,11 +100,10 @@ LAYER = LayerKind(
     takes=("sequence",),
     needs=("heads",),
     flags=("causal",),
+    options={"kv_heads": example(24, heads=4, kv_heads=2), "rotary": example(24, rotary=10.0)},
+    values={"rotary": POSITIVE},
     shape=shape,
     multiply_adds=multiply_adds,
     numbers_moved=numbers_moved,
-    example=(
-        WORDS,
-        [EMBEDDING, {"dense": {"units": 18}}, {"attention": {"heads": 2, "causal": True}}],
-    ),
+    example=example(),
 )

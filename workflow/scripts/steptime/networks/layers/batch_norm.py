@@ -1,4 +1,6 @@
-"""Batch normalisation with gamma and beta (channels), statistics of the batch and epsilon 1e-5.
+"""Batch normalisation with gamma and beta (channels), and statistics of the batch; `epsilon` is 1e-5.
+
+`momentum` is the share of a mini-batch in the running averages. Where it is left out, the framework's own counts.
 
 `ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut. At equal parts,
 gradients grow some 30 times over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree
@@ -11,7 +13,15 @@ their narrow sizes, and rounding turns their signs.
 
 from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import (
+    CONV,
+    IMAGES,
+    POSITIVE,
+    SHARE,
+    LayerKind,
+    moved_by_fused,
+    parameter,
+)
 
 BRANCH_GAMMA = 0.1
 RAISED_BETA = 1.0
@@ -32,15 +42,16 @@ def forward(node, own, x):
     Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late. By
     `summed`, where it has that, samples' parts of its gradients are added up.
     """
+    epsilon = node.get("epsilon", BATCH_NORM_EPSILON)
     if "mean" in own:
-        scale = own["gamma"] / np.sqrt(own["variance"] + BATCH_NORM_EPSILON)
+        scale = own["gamma"] / np.sqrt(own["variance"] + epsilon)
         return _images((_rows(x) - own["mean"]) * scale + own["beta"], x.shape), None
     normal, extents, rounded = _rows(x), x.shape, node.get("rounded", np.asarray)
     mean = normal.mean(0)
     normal = normal - mean
     late = mean if "rounded" in node else np.zeros_like(mean)
     variance = rounded(_sums(normal, normal) / len(normal) + late**2) - late**2
-    scale = 1.0 / np.sqrt(variance + BATCH_NORM_EPSILON)
+    scale = 1.0 / np.sqrt(variance + epsilon)
     normal *= scale
     y = normal * own["gamma"]
     y += own["beta"]
@@ -83,13 +94,20 @@ def _sums(first, second):
     return np.einsum("nc,nc->c", first, second)
 
 
+def example(**options):
+    # A bias in front of it has no gradient.
+    layers = [{"conv": CONV["conv"] | {"bias": False}}, {"batch_norm": options}, "flatten"]
+    return IMAGES, layers
+
+
 LAYER = LayerKind(
     forward,
     takes=("image",),
     flags=("ends_branch", "raised"),
+    options={"epsilon": example(epsilon=0.1), "momentum": example(momentum=0.25)},
+    values={"epsilon": POSITIVE, "momentum": SHARE},
     parameters=parameters,
     numbers_moved=moved_by_fused,
     normalises_by="the mean and variance of the batch",
-    # A bias in front of it has no gradient.
-    example=(IMAGES, [{"conv": CONV["conv"] | {"bias": False}}, "batch_norm", "flatten"]),
+    example=example(),
 )

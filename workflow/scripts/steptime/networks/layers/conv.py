@@ -1,9 +1,13 @@
-"""Convolution of images with weight (out, in, kernel, kernel), and bias (out) if `bias` is true."""
+"""Convolution of images with weight (out, in, kernel, kernel), and bias (out) if `bias` is true.
+
+`kernel`, `stride`, `padding` and `dilation`, by which the places of a window are apart, may be [of rows, of columns].
+"""
 
 import math
 
+from shared.specification import pair
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, parameter
+from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, SIDES, LayerKind, parameter
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 
 # Windows hold each number of the images as often as a kernel has places: so many numbers at once.
@@ -21,16 +25,16 @@ def parameters(node):
     diverge at a learning rate of 0.01. `wide_start` asks for them: where many more layers follow
     one another, gradients are lost in float32 without.
     """
-    channels, kernel = node["in_shape"][0], node["kernel"]
-    weight_shape = [node["channels"], channels, kernel, kernel]
-    fan_in = channels * kernel * kernel / (6 if node.get("wide_start") else 1)
+    channels, kernel = node["in_shape"][0], pair(node["kernel"])
+    weight_shape = [node["channels"], channels, *kernel]
+    fan_in = channels * math.prod(kernel) / (6 if node.get("wide_start") else 1)
     weight = parameter(node, "weight", weight_shape, 1 / math.sqrt(fan_in))
     bias = parameter(node, "bias", [node["channels"]], BIAS_BOUND)
     return [weight] + ([bias] if node["bias"] else [])
 
 
 def multiply_adds(node):
-    return math.prod(node["shape"]) * node["in_shape"][0] * node["kernel"] ** 2
+    return math.prod(node["shape"]) * node["in_shape"][0] * math.prod(pair(node["kernel"]))
 
 
 def forward(node, own, x):
@@ -81,12 +85,22 @@ def _filters(weight):
     return weight.transpose(2, 3, 1, 0).reshape(-1, len(weight))
 
 
+TALL = {"kernel": [3, 1], "padding": [0, 1], "stride": [1, 2]}
+APART = {"kernel": 3, "dilation": 2}
+SIDED = ("kernel", "stride", "padding", "dilation")
+
+
 LAYER = LayerKind(
     forward,
     takes=("image",),
     needs=("channels", "kernel"),
     defaults={"stride": 1, "padding": 0, "bias": True},
     flags=("wide_start",),
+    options={
+        SIDES: (IMAGES, [{"conv": {"channels": 4} | TALL}, "flatten"]),
+        "dilation": (IMAGES, [{"conv": {"channels": 4} | APART}, "flatten"]),
+    },
+    sided=SIDED,
     shape=shape,
     parameters=parameters,
     counted=True,

@@ -1,5 +1,5 @@
 """Normalisation of each sample by the mean and biased variance of each of `groups` parts of its
-channels, with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
+channels, with gamma and beta (channels) (Wu and He 2018); `epsilon` is 1e-5.
 
 `ends_branch` is as in batch_norm.
 """
@@ -11,6 +11,7 @@ from steptime.networks.arrays import np
 from steptime.networks.layers import (
     CONV,
     IMAGES,
+    POSITIVE,
     LayerKind,
     batch_norm,
     check_groups,
@@ -27,7 +28,8 @@ def shape(node, source):
 
 def forward(node, own, x):
     parts = x.reshape(len(x), node["groups"], -1)
-    scale = 1.0 / np.sqrt(parts.var(-1, keepdims=True) + BATCH_NORM_EPSILON)
+    epsilon = node.get("epsilon", BATCH_NORM_EPSILON)
+    scale = 1.0 / np.sqrt(parts.var(-1, keepdims=True) + epsilon)
     normal = (parts - parts.mean(-1, keepdims=True)) * scale
     wide = [-1] + [1] * (x.ndim - 2)
     gamma, beta = (own[role].reshape(wide) for role in ("gamma", "beta"))
@@ -48,6 +50,8 @@ LAYER = LayerKind(
     takes=("image",),
     needs=("groups",),
     flags=batch_norm.LAYER.flags,
+    options={"epsilon": (IMAGES, [CONV, {"group_norm": {"groups": 2, "epsilon": 0.1}}, "flatten"])},
+    values={"epsilon": POSITIVE},
     shape=shape,
     parameters=batch_norm.parameters,
     numbers_moved=moved_by_fused,

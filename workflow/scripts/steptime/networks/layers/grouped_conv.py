@@ -5,7 +5,7 @@ channels it is depthwise.
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind, check_groups, conv
+from steptime.networks.layers import CONV, IMAGES, SIDES, LayerKind, check_groups, conv
 
 
 def shape(node, source):
@@ -52,22 +52,25 @@ def forward(node, own, x):
     return np.concatenate([y for y, _ in done], 1), backward
 
 
+def example(**options):
+    options = {"channels": 6, "kernel": 3, "padding": 1, "groups": 2} | options
+    return IMAGES, [CONV, {"grouped_conv": options}, "flatten"]
+
+
 LAYER = LayerKind(
     forward,
     takes=("image",),
     needs=("channels", "kernel", "groups"),
     defaults=conv.LAYER.defaults,
     flags=conv.LAYER.flags,
+    options={
+        SIDES: example(**conv.TALL, channels=4, groups=4),
+        "dilation": example(**conv.APART, channels=4, groups=4),
+    },
+    sided=conv.SIDED,
     shape=shape,
     parameters=parameters,
     counted=True,
     multiply_adds=multiply_adds,
-    example=(
-        IMAGES,
-        [
-            CONV,
-            {"grouped_conv": {"channels": 6, "kernel": 3, "padding": 1, "groups": 2}},
-            "flatten",
-        ],
-    ),
+    example=example(),
 )

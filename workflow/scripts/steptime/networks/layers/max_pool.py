@@ -1,12 +1,17 @@
-"""The largest value of each window of an image; padding never is the largest."""
+"""The largest value of each window of an image; padding never is the largest.
 
+Rounded `up`, there are windows that reach beyond the image. Sizes may be [of rows, of columns].
+"""
+
+from shared.specification import pair
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind
+from steptime.networks.layers import CONV, IMAGES, SIDES, SWITCH, LayerKind
 from steptime.networks.windows import blank, pad, places, unpad, windowed_shape
 
 
 def shape(node, source):
-    if node["padding"] >= node["kernel"]:
+    sides = zip(pair(node["padding"]), pair(node["kernel"]), strict=True)
+    if any(edge >= size for edge, size in sides):
         raise ValueError("a window of padding alone has no largest value: write less padding")
     return windowed_shape(node, source[0], source)
 
@@ -30,11 +35,18 @@ def forward(node, own, x):
     return y, backward
 
 
+def example(**options):
+    return IMAGES, [CONV, {"max_pool": {"kernel": 2, "stride": 2} | options}, "flatten"]
+
+
 LAYER = LayerKind(
     forward,
     takes=("image",),
     needs=("kernel", "stride"),
     defaults={"padding": 0},
+    options={SIDES: example(kernel=[2, 1]), "up": example(kernel=3, up=True)},
+    sided=("kernel", "stride", "padding"),
+    values={"up": SWITCH},
     shape=shape,
-    example=(IMAGES, [CONV, {"max_pool": {"kernel": 2, "stride": 2}}, "flatten"]),
+    example=example(),
 )

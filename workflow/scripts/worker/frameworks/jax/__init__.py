@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from shared import specification
+from shared import rotary, specification
 
 from ...settings import jax as jax_settings
 
@@ -17,6 +17,15 @@ MODES = ("compiled",)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks"}
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+    "attention": ("kv_heads", "rotary"),
+}
 DEVICES = ("cpu", "gpu")
 # Of itself, JAX rounds products and convolutions of float32 to TF32.
 PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}}
@@ -61,7 +70,7 @@ class Trainer(object):
         if optimiser["name"] in ("adam", "adamw"):
             # The number of steps.
             averages.append(jnp.zeros(()))
-        drops = any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"])
+        drops = any(node.get("rate") for node in job.spec["nodes"])
         kept = {
             node["name"]: (jnp.zeros(node["in_shape"][:1]), jnp.ones(node["in_shape"][:1]))
             for node in job.spec["nodes"]
@@ -81,10 +90,18 @@ class Trainer(object):
 
             (loss, fresh), gradients = jax.value_and_grad(aimed, has_aux=True)(values)
             values, averages = update(optimiser, values, averages, gradients, rate)
-            share = specification.BATCH_NORM_SHARE
-            kept = jax.tree_util.tree_map(
-                lambda old, new: (1 - share) * old + share * new, kept, fresh
-            )
+            shares = {
+                node["name"]: node.get("momentum", specification.BATCH_NORM_SHARE)
+                for node in job.spec["nodes"]
+            }
+            kept = {
+                name: jax.tree_util.tree_map(
+                    lambda old, new, share=shares[name]: (1 - share) * old + share * new,
+                    kept[name],
+                    fresh[name],
+                )
+                for name in kept
+            }
             return (values, averages, key, kept), loss
 
         self._fed_step = jax.jit(train, donate_argnums=0)
@@ -248,7 +265,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
     values = {"input": inputs}
     for node in nodes:
         own = specification.own_of(node, parameters)
-        if node["op"] == "dropout":
+        if "rate" in node:
             own["key"] = None if key is None else jax.random.fold_in(key, len(values))
         if node["op"] == "batch_norm":
             own["fresh"] = {} if fresh is None else fresh
@@ -270,13 +287,18 @@ def _dense(node, own, value):
 
 
 def _conv(node, own, value):
-    strides, around = (node["stride"],) * 2, [(node["padding"],) * 2] * 2
+    strides, around = specification.pair(node["stride"]), specification.edges(node)
     if node["kernel"] == 1 and not node["padding"]:
         value = _product(value[:, :: strides[0], :: strides[1]], own["weight"][0, 0])
     else:
         orders = ("NHWC", "HWIO", "NHWC")
         value = lax.conv_general_dilated(
-            value, own["weight"], strides, around, dimension_numbers=orders
+            value,
+            own["weight"],
+            strides,
+            around,
+            rhs_dilation=specification.pair(node.get("dilation", 1)),
+            dimension_numbers=orders,
         )
     return value + own["bias"] if node["bias"] else value
 
@@ -284,12 +306,13 @@ def _conv(node, own, value):
 def _grouped_conv(node, own, value):
     """Weights come as (out, in / groups, height, width)."""
     stride, padding, groups = node["stride"], node["padding"], node["groups"]
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or not specification.is_plain(node):
         value = lax.conv_general_dilated(
             value,
             own["weight"],
-            (stride,) * 2,
-            [(padding,) * 2] * 2,
+            specification.pair(stride),
+            specification.edges(node),
+            rhs_dilation=specification.pair(node.get("dilation", 1)),
             dimension_numbers=("NHWC", "OIHW", "NHWC"),
             feature_group_count=groups,
         )
@@ -363,13 +386,8 @@ def _transposed_product(node, weight, value):
 
 def _avg_pool(node, own, value):
     """The mean of shifted views, as in `_max_pool`."""
-    around, stride = (node["padding"],) * 2, node["stride"]
-    value = jnp.pad(value, [(0, 0), around, around, (0, 0)])
-    rows, columns = (
-        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
-        for extent in node["shape"][1:]
-    )
-    return sum(value[:, row, column] for row in rows for column in columns) / node["kernel"] ** 2
+    views = _views(node, value, 0.0)
+    return sum(views) / len(views)
 
 
 def _adaptive_avg_pool(node, own, value):
@@ -406,21 +424,30 @@ def _group_norm(node, own, value):
     axes = (1, 2, 4)
     centred = parts - jnp.mean(parts, axes, keepdims=True)
     variance = jnp.var(parts, axes, keepdims=True)
-    normal = centred * lax.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    normal = centred * lax.rsqrt(variance + epsilon)
     return normal.reshape(value.shape) * own["gamma"] + own["beta"]
 
 
 def _max_pool(node, own, value):
     """The greatest of shifted views: XLA's own way back through a window takes longer."""
-    around, stride = (node["padding"],) * 2, node["stride"]
-    value = jnp.pad(value, [(0, 0), around, around, (0, 0)], constant_values=-jnp.inf)
+    return functools.reduce(jnp.maximum, _views(node, value, -jnp.inf))
+
+
+def _views(node, value, filling):
+    """What all windows have at each of their places."""
+    around = [(0, 0), *specification.edges(node), (0, 0)]
+    value = jnp.pad(value, around, constant_values=filling)
+    sides = (
+        specification.pair(node["kernel"]),
+        specification.pair(node["stride"]),
+        node["shape"][1:],
+    )
     rows, columns = (
-        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
-        for extent in node["shape"][1:]
+        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(kernel)]
+        for kernel, stride, extent in zip(*sides)
     )
-    return functools.reduce(
-        jnp.maximum, [value[:, row, column] for row in rows for column in columns]
-    )
+    return [value[:, row, column] for row in rows for column in columns]
 
 
 def _batch_norm(node, own, value):
@@ -428,14 +455,22 @@ def _batch_norm(node, own, value):
         jnp.mean(value, (0, 1, 2)),
         jnp.var(value, (0, 1, 2)),
     )
-    scale = own["gamma"] * lax.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    scale = own["gamma"] * lax.rsqrt(variance + epsilon)
     return (value - mean) * scale + own["beta"]
 
 
-def _dropout(node, own, value):
+def _stochastic_depth(node, own, value):
+    # Sequences have the steps first.
+    samples = 1 if value.ndim == 3 else 0
+    shape = [size if axis == samples else 1 for axis, size in enumerate(value.shape)]
+    return _dropout(node, own, value, shape)
+
+
+def _dropout(node, own, value, shape=None):
     if own["key"] is None or not node["rate"]:
         return value
-    kept = jax.random.bernoulli(own["key"], 1 - node["rate"], value.shape)
+    kept = jax.random.bernoulli(own["key"], 1 - node["rate"], shape or value.shape)
     return jnp.where(kept, value / (1 - node["rate"]), 0)
 
 
@@ -492,10 +527,14 @@ def _positions(node, own, value):
 
 
 def _attention(node, own, value):
-    steps, batch, features = value.shape
-    parts = jnp.split(value.reshape(steps, batch, 3 * node["heads"], -1), 3, 2)
+    steps, batch, _ = value.shape
+    heads, size = node["heads"], node["shape"][-1] // node["heads"]
+    shared = node.get("kv_heads", heads)
+    parts = jnp.split(value.reshape(steps, batch, -1, size), [heads, heads + shared], 2)
     # Each (batch, steps, heads, size), as JAX's own function wants them.
     q, k, v = (part.swapaxes(0, 1) for part in parts)
+    if "rotary" in node:
+        q, k = (_turned(node, each) for each in (q, k))
     found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
     return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
 
@@ -503,6 +542,13 @@ def _attention(node, own, value):
 def _flatten(node, own, value):
     value = value.transpose(0, 3, 1, 2) if node["turned"] else value
     return value.reshape(len(value), -1)
+
+
+def _turned(node, value):
+    steps, size = value.shape[1], value.shape[3]
+    cosine, sine = (each[:, None] for each in rotary.turns(steps, size, node["rotary"]))
+    first, second = jnp.split(value, 2, -1)
+    return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
 
 
 def _patches(node, own, value):
@@ -574,6 +620,17 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "last_step": lambda node, own, value: value[-1],
     "leaky_relu": lambda node, own, value: jax.nn.leaky_relu(value, node["slope"]),
+    "stochastic_depth": _stochastic_depth,
+    "relu6": lambda node, own, value: jax.nn.relu6(value),
+    "hard_swish": lambda node, own, value: jax.nn.hard_swish(value),
+    "hard_sigmoid": lambda node, own, value: jax.nn.hard_sigmoid(value),
+    "elu": lambda node, own, value: jax.nn.elu(value),
+    "softplus": lambda node, own, value: jax.nn.softplus(value),
+    "scale_channels": lambda node, own, value, factors: value * factors[:, None, None],
+    "pad": lambda node, own, value: jnp.pad(value, [(0, 0), node["rows"], node["columns"], (0, 0)]),
+    "channel_part": lambda node, own, value: value[
+        ..., node["start"] : node["start"] + node["size"]
+    ],
     "multiply": lambda node, own, left, right: left * right,
     "mean_steps": lambda node, own, value: jnp.mean(value, 0),
     "transpose": lambda node, own, value: value.transpose(2, 1, 0),

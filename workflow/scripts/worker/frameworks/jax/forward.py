@@ -32,11 +32,16 @@ def _outputs(nodes, parameters, inputs):
 
 
 def _batch_norm(node, own, value):
-    scale = own["gamma"] * lax.rsqrt(own["variance"] + specification.BATCH_NORM_EPSILON)
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    scale = own["gamma"] * lax.rsqrt(own["variance"] + epsilon)
     return (value - own["mean"]) * scale + own["beta"]
 
 
-_IN_USE = {"batch_norm": _batch_norm, "dropout": lambda node, own, value: value}
+_IN_USE = {
+    "batch_norm": _batch_norm,
+    "dropout": lambda node, own, value: value,
+    "stochastic_depth": lambda node, own, value: value,
+}
 
 
 class _Predictor(object):

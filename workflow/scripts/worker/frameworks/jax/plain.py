@@ -10,6 +10,7 @@ from jax import numpy as jnp
 from shared import specification
 
 MODES = ("plain",)
+OPTIONS = {}
 OPTIMISERS = ("sgd",)
 LOSSES = ("softmax_cross_entropy",)
 DEVICES = ("cpu",)

@@ -39,7 +39,7 @@ SHORT = 2**20
 @ranks.joined
 def build(job):
     """A rank's own trainer, on its share of the mini-batch."""
-    if any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"]):
+    if any(node.get("rate") for node in job.spec["nodes"]):
         raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
     meet(job)
     return _Trainer(job)

@@ -7,13 +7,22 @@ import keras
 import numpy as np
 from keras import layers
 
-from shared import specification
+from shared import rotary, specification
 
 from ...contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+    "attention": ("kv_heads", "rotary"),
+}
 DEVICES = ("cpu", "gpu")
 # What the adapter of each backend asks for.
 PRECISIONS = {
@@ -299,9 +308,15 @@ def _make_model(job):
 
 
 def _conv(node, own):
-    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    same = specification.is_same(node)
     sizes = (node["channels"], node["kernel"], node["stride"])
-    layer = layers.Conv2D(*sizes, padding="same" if same else "valid", use_bias=node["bias"], **own)
+    layer = layers.Conv2D(
+        *sizes,
+        padding="same" if same else "valid",
+        dilation_rate=node.get("dilation", 1),
+        use_bias=node["bias"],
+        **own,
+    )
     return layer if same else _Padded(node, 0.0, layer)
 
 
@@ -377,19 +392,22 @@ class _Windowed(layers.Layer):
 
 def _in_groups(node, kernel, values):
     """Kernels are (out, in / groups, height, width)."""
-    groups, stride, edge = node["groups"], node["stride"], [node["padding"]] * 2
-    same = stride == 1 and 2 * node["padding"] == node["kernel"] - 1
+    groups, same = node["groups"], specification.is_same(node)
     if not same:
-        values = keras.ops.pad(values, [[0, 0], edge, edge, [0, 0]])
+        values = keras.ops.pad(values, [[0, 0], *specification.edges(node), [0, 0]])
+    stride, apart = (tuple(specification.pair(node.get(key, 1))) for key in ("stride", "dilation"))
     padding = "same" if same else "valid"
-    if groups == node["in_shape"][0]:
-        kernel = keras.ops.reshape(kernel, (groups, -1, node["kernel"], node["kernel"]))
+    # TensorFlow has depthwise convolutions of one stride alone, and of none beside a dilation.
+    fits = stride[0] == stride[1] and (1, 1) in (stride, apart)
+    if groups == node["in_shape"][0] and fits:
+        kernel = keras.ops.reshape(kernel, (groups, -1, *kernel.shape[2:]))
         kernel = keras.ops.transpose(kernel, (2, 3, 0, 1))
-        return keras.ops.depthwise_conv(values, kernel, stride, padding)
+        return keras.ops.depthwise_conv(values, kernel, stride, padding, dilation_rate=apart)
     # TensorFlow has no gradient of a convolution in groups on CPUs.
     kernels = keras.ops.split(keras.ops.transpose(kernel, (2, 3, 1, 0)), groups, 3)
     parts = zip(keras.ops.split(values, groups, 3), kernels)
-    return keras.ops.concatenate([keras.ops.conv(*part, stride, padding) for part in parts], 3)
+    made = [keras.ops.conv(*part, stride, padding, dilation_rate=apart) for part in parts]
+    return keras.ops.concatenate(made, 3)
 
 
 def _spread(node, kernel, values):
@@ -432,11 +450,11 @@ class _Padded(object):
     """A layer behind the explicit padding that Keras's own layers do not have."""
 
     def __init__(self, node, filling, layer):
-        self._around, self._filling, self._layer = [node["padding"]] * 2, filling, layer
+        self._around, self._filling, self._layer = specification.edges(node), filling, layer
 
     def __call__(self, value):
-        if self._around[0]:
-            around = [[0, 0], self._around, self._around, [0, 0]]
+        if any(map(any, self._around)):
+            around = [[0, 0], *self._around, [0, 0]]
             value = keras.ops.pad(value, around, constant_values=self._filling)
         return self._layer(value)
 
@@ -483,16 +501,37 @@ def _class_token(node, own):
 
 
 def _attention(node, own):
-    steps, units = node["shape"]
+    (steps, units), heads = node["shape"], node["heads"]
+    shared, size = node.get("kv_heads", heads), units // heads
 
     def attend(values):
-        values = keras.ops.reshape(values, (values.shape[0], steps, 3, node["heads"], -1))
+        values = keras.ops.reshape(values, (values.shape[0], steps, heads + 2 * shared, size))
         # Each (batch, steps, heads, size), as Keras's own function wants them.
-        q, k, v = (values[:, :, part] for part in range(3))
+        q, k, v = keras.ops.split(values, [heads, heads + shared], 2)
+        if "rotary" in node:
+            q, k = (_turned(node, each) for each in (q, k))
+        if shared < heads:
+            k, v = (keras.ops.repeat(each, heads // shared, 2) for each in (k, v))
         found = keras.ops.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
         return keras.ops.reshape(found, (values.shape[0], steps, units))
 
     return attend
+
+
+def _turned(node, values):
+    steps, size = values.shape[1], values.shape[3]
+    cosine, sine = (each[:, None] for each in rotary.turns(steps, size, node["rotary"]))
+    first, second = keras.ops.split(values, 2, -1)
+    turned = first * cosine - second * sine, second * cosine + first * sine
+    return keras.ops.concatenate(turned, -1)
+
+
+def _batch_norm(node, own):
+    if "momentum" in node:
+        # Of what was there before, not of the mini-batch.
+        own = dict(own, momentum=1 - node["momentum"])
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    return layers.BatchNormalization(epsilon=epsilon, **own)
 
 
 def _sampled_code(values, noise):
@@ -544,15 +583,13 @@ LAYERS = {
     "channel_shuffle": _channel_shuffle,
     "local_response_norm": _local_response_norm,
     "group_norm": lambda node, own: layers.GroupNormalization(
-        node["groups"], epsilon=specification.BATCH_NORM_EPSILON, **own
+        node["groups"], epsilon=node.get("epsilon", specification.BATCH_NORM_EPSILON), **own
     ),
     "concat": lambda node, own: lambda *values: layers.concatenate(values),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
     "flatten": _flatten,
-    "batch_norm": lambda node, own: layers.BatchNormalization(
-        epsilon=specification.BATCH_NORM_EPSILON, **own
-    ),
+    "batch_norm": _batch_norm,
     "relu": lambda node, own: layers.ReLU(),
     "dropout": lambda node, own: layers.Dropout(node["rate"]),
     "sigmoid": lambda node, own: layers.Activation("sigmoid"),
@@ -592,6 +629,19 @@ LAYERS = {
     "first_step": lambda node, own: lambda values: values[:, 0],
     "last_step": lambda node, own: lambda values: values[:, -1],
     "leaky_relu": lambda node, own: layers.LeakyReLU(negative_slope=node["slope"]),
+    "stochastic_depth": lambda node, own: layers.Dropout(
+        node["rate"], (None,) + (1,) * len(node["shape"])
+    ),
+    "relu6": lambda node, own: layers.Activation("relu6"),
+    "hard_swish": lambda node, own: layers.Activation("hard_swish"),
+    "hard_sigmoid": lambda node, own: layers.Activation("hard_sigmoid"),
+    "elu": lambda node, own: layers.Activation("elu"),
+    "softplus": lambda node, own: layers.Activation("softplus"),
+    "scale_channels": lambda node, own: lambda x, factors: x * factors[:, None, None],
+    "pad": lambda node, own: layers.ZeroPadding2D((node["rows"], node["columns"])),
+    "channel_part": lambda node, own: (
+        lambda x: x[..., node["start"] : node["start"] + node["size"]]
+    ),
     "multiply": lambda node, own: lambda *values: layers.multiply(values),
     "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
     "transpose": lambda node, own: layers.Permute((2, 1)),

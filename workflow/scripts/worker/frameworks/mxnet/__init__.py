@@ -13,6 +13,14 @@ from ... import rounding
 from ...contract import Unsupported
 
 MODES = ("graph", "eager")
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
@@ -375,6 +383,8 @@ def _dense_within(operators, node, own, x):
 def _conv(operators, node, own, x):
     shape = {"num_filter": node["channels"], "num_group": node.get("groups", 1)}
     arrays, window = _weighted(node, own, x), _window(node)
+    if "dilation" in node:
+        window["dilate"] = tuple(specification.pair(node["dilation"]))
     return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **window)
 
 
@@ -411,7 +421,7 @@ def _group_norm(operators, node, own, x):
     axes = (2, 3, 4)
     centred = operators.broadcast_sub(parts, operators.mean(parts, axis=axes, keepdims=True))
     squares = operators.mean(operators.square(centred), axis=axes, keepdims=True)
-    scale = operators.rsqrt(squares + specification.BATCH_NORM_EPSILON)
+    scale = operators.rsqrt(squares + node.get("epsilon", specification.BATCH_NORM_EPSILON))
     normal = operators.reshape(operators.broadcast_mul(centred, scale), shape=(0, -3, -2))
     gamma, beta = (operators.reshape(own(role), shape=(1, -1, 1, 1)) for role in ("gamma", "beta"))
     return operators.broadcast_add(operators.broadcast_mul(normal, gamma), beta)
@@ -419,8 +429,11 @@ def _group_norm(operators, node, own, x):
 
 def _batch_norm(operators, node, own, x):
     arrays = [x] + [own(role) for role in ("gamma", "beta", "mean", "variance")]
+    # Its momentum is what it keeps of what was there before.
+    kept = {"momentum": 1 - node["momentum"]} if "momentum" in node else {}
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
     return operators.BatchNorm(
-        *arrays, eps=specification.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False
+        *arrays, eps=epsilon, fix_gamma=False, use_global_stats=False, **kept
     )
 
 
@@ -465,6 +478,13 @@ def _layer_scale(operators, node, own, x):
 def _broadcast_layer_scale(operators, node, own, x):
     shape = (1, -1, 1, 1) if len(node["shape"]) == 3 else (1,) * len(node["shape"]) + (-1,)
     return operators.broadcast_mul(x, operators.reshape(own("weight"), shape=shape))
+
+
+def _stochastic_depth(operators, node, own, x):
+    # Sequences have the steps first.
+    samples = 1 if len(node["shape"]) == 2 else 0
+    axes = [axis for axis in range(len(node["shape"]) + 1) if axis != samples]
+    return operators.Dropout(x, p=node["rate"], axes=axes)
 
 
 def _rms_norm(operators, node, own, x):
@@ -576,7 +596,10 @@ LAYERS = {
     "group_norm": _group_norm,
     "concat": lambda operators, node, own, *inputs: operators.concat(*inputs, dim=1),
     "max_pool": lambda operators, node, own, x: operators.Pooling(
-        x, pool_type="max", **_window(node)
+        x,
+        pool_type="max",
+        pooling_convention="full" if node.get("up") else "valid",
+        **_window(node),
     ),
     "global_average_pool": lambda operators, node, own, x: operators.Flatten(
         operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1))
@@ -613,6 +636,21 @@ LAYERS = {
     "first_step": _one_step,
     "last_step": _one_step,
     "leaky_relu": lambda operators, node, own, x: operators.LeakyReLU(x, slope=node["slope"]),
+    "stochastic_depth": _stochastic_depth,
+    "relu6": lambda operators, node, own, x: operators.clip(x, a_min=0, a_max=6),
+    "hard_swish": lambda operators, node, own, x: x * operators.clip(x + 3, a_min=0, a_max=6) / 6,
+    "hard_sigmoid": lambda operators, node, own, x: operators.clip(x + 3, a_min=0, a_max=6) / 6,
+    "elu": lambda operators, node, own, x: operators.LeakyReLU(x, act_type="elu", slope=1),
+    "softplus": lambda operators, node, own, x: operators.Activation(x, act_type="softrelu"),
+    "scale_channels": lambda operators, node, own, x, factors: operators.broadcast_mul(
+        x, operators.reshape(factors, shape=(0, 0, 1, 1))
+    ),
+    "pad": lambda operators, node, own, x: operators.pad(
+        x, mode="constant", constant_value=0, pad_width=(0,) * 4 + (*node["rows"], *node["columns"])
+    ),
+    "channel_part": lambda operators, node, own, x: operators.slice_axis(
+        x, axis=1, begin=node["start"], end=node["start"] + node["size"]
+    ),
     "multiply": lambda operators, node, own, x, y: operators.elemwise_mul(x, y),
     "mean_steps": lambda operators, node, own, x: operators.mean(x, axis=0),
     "transpose": lambda operators, node, own, x: operators.transpose(x, axes=(2, 1, 0)),
@@ -650,9 +688,9 @@ def _arranged(spec):
 
 def _window(node):
     return {
-        "kernel": (node["kernel"],) * 2,
-        "stride": (node["stride"],) * 2,
-        "pad": (node["padding"],) * 2,
+        "kernel": tuple(specification.pair(node["kernel"])),
+        "stride": tuple(specification.pair(node["stride"])),
+        "pad": tuple(specification.pair(node["padding"])),
     }
 
 

@@ -7,6 +7,7 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 
 MODES = ("plain",)
+OPTIONS = {}
 OPTIMISERS = ("sgd",)
 LOSSES = ("softmax_cross_entropy",)
 DEVICES = ("cpu",)

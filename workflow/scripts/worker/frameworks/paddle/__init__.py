@@ -7,7 +7,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional
 
-from shared import specification
+from shared import rotary, specification
 
 from ... import rounding
 from ...contract import Unsupported
@@ -23,6 +23,15 @@ LAYOUT = {
     "gru": "units first",
 }
 KERNELS = "mkl"
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+    "attention": ("kv_heads", "rotary"),
+}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
 
@@ -329,19 +338,55 @@ def _class_token(node):
 
 
 def _attention(node):
-    heads, causal = node["heads"], bool(node.get("causal"))
+    (steps, units), heads = node["shape"], node["heads"]
+    shared, causal = node.get("kv_heads", heads), bool(node.get("causal"))
     if causal and paddle.__version__.startswith("2.") and not paddle.is_compiled_with_cuda():
         raise Unsupported("PaddlePaddle 2 has causal attention on GPUs alone")
 
     def attend(values):
-        steps, batch, _ = values.shape
-        values = values.reshape([steps, batch, 3, heads, -1]).transpose([2, 1, 0, 3, 4])
+        batch = values.shape[1]
+        values = values.reshape([steps, batch, heads + 2 * shared, units // heads])
         # Each (batch, steps, heads, size), as Paddle's own function wants them.
-        q, k, v = values.unbind(0)
+        q, k, v = values.transpose([1, 0, 2, 3]).split([heads, shared, shared], 2)
+        if "rotary" in node:
+            q, k = _turned(node, q), _turned(node, k)
+        if shared < heads:
+            k, v = (each.repeat_interleave(heads // shared, 2) for each in (k, v))
         found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return found.transpose([1, 0, 2, 3]).reshape([steps, batch, -1])
 
     return attend
+
+
+def _turned(node, values):
+    steps, size = values.shape[1], values.shape[3]
+    cosine, sine = (
+        paddle.to_tensor(each[:, None]) for each in rotary.turns(steps, size, node["rotary"])
+    )
+    first, second = values.chunk(2, -1)
+    return paddle.concat([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+
+def _batch_norm(node):
+    # Its momentum is what it keeps of what was there before.
+    kept = {"momentum": 1 - node["momentum"]} if "momentum" in node else {}
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    return nn.BatchNorm2D(node["in_shape"][0], epsilon=epsilon, **kept)
+
+
+class _StochasticDepth(nn.Layer):
+    """What Paddle's own dropout along an axis is said to do, which version 3.3 does for each value."""
+
+    def __init__(self, node):
+        super().__init__()
+        self._rate = node["rate"]
+
+    def forward(self, values):
+        # Sequences have the steps first.
+        shape = [1] * values.ndim
+        samples = int(values.ndim == 3)
+        shape[samples] = values.shape[samples]
+        return values * functional.dropout(paddle.ones(shape), self._rate, training=self.training)
 
 
 class _RBM(nn.Layer):
@@ -380,6 +425,8 @@ def _dense(node):
 
 
 def _convolution(kind, node, **more):
+    if "dilation" in node:
+        more["dilation"] = node["dilation"]
     sizes = [node[extent] for extent in ("channels", "kernel", "stride", "padding")]
     return kind(node["in_shape"][0], *sizes, bias_attr=None if node["bias"] else False, **more)
 
@@ -400,15 +447,17 @@ LAYERS = {
         node["size"], 1 / node["inverse_alpha"]
     ),
     "group_norm": lambda node: nn.GroupNorm(
-        node["groups"], node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
+        node["groups"],
+        node["in_shape"][0],
+        epsilon=node.get("epsilon", specification.BATCH_NORM_EPSILON),
     ),
     "concat": lambda node: lambda *values: paddle.concat(values, 1),
-    "max_pool": lambda node: nn.MaxPool2D(node["kernel"], node["stride"], node["padding"]),
+    "max_pool": lambda node: nn.MaxPool2D(
+        node["kernel"], node["stride"], node["padding"], ceil_mode=node.get("up", False)
+    ),
     "global_average_pool": lambda node: lambda values: values.mean([2, 3]),
     "flatten": lambda node: nn.Flatten(),
-    "batch_norm": lambda node: nn.BatchNorm2D(
-        node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
-    ),
+    "batch_norm": _batch_norm,
     "relu": lambda node: nn.ReLU(),
     "dropout": lambda node: nn.Dropout(node["rate"]),
     "sigmoid": lambda node: nn.Sigmoid(),
@@ -437,6 +486,18 @@ LAYERS = {
     "first_step": lambda node: lambda values: values[0],
     "last_step": lambda node: lambda values: values[-1],
     "leaky_relu": lambda node: nn.LeakyReLU(node["slope"]),
+    "stochastic_depth": lambda node: _StochasticDepth(node),
+    "relu6": lambda node: nn.ReLU6(),
+    "hard_swish": lambda node: nn.Hardswish(),
+    # Its own slope is 0.1666667.
+    "hard_sigmoid": lambda node: lambda values: functional.relu6(values + 3) / 6,
+    "elu": lambda node: nn.ELU(),
+    "softplus": lambda node: nn.Softplus(),
+    "scale_channels": lambda node: lambda values, factors: values * factors.unsqueeze([2, 3]),
+    "pad": lambda node: lambda values: functional.pad(values, node["columns"] + node["rows"]),
+    "channel_part": lambda node: (
+        lambda values: values[:, node["start"] : node["start"] + node["size"]]
+    ),
     "multiply": lambda node: paddle.multiply,
     "mean_steps": lambda node: lambda values: values.mean(0),
     "transpose": lambda node: lambda values: values.transpose([2, 1, 0]),

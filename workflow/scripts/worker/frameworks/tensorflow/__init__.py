@@ -5,12 +5,21 @@ A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one opera
 
 import tensorflow as tf
 
-from shared import specification
+from shared import rotary, specification
 
 from ...settings import tensorflow as tensorflow_settings
 
 MODES = ("graph", "xla", "eager")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+    "attention": ("kv_heads", "rotary"),
+}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tensor_float_32": False}, "tf32": {"tensor_float_32": True}}
 TASKS = ("step", "training")
@@ -66,7 +75,7 @@ class Network(object):
         values = {"input": inputs}
         for operation, node, own in self._plan:
             value, *more = [values[name] for name in node["inputs"]]
-            if not (judging and node["op"] == "dropout"):
+            if not (judging and "rate" in node):
                 value = operation(node, own, value, *more)
             values[node["name"]] = value
         return tf.reshape(value, [-1, value.shape[-1]])
@@ -273,29 +282,41 @@ def _conv(node, own, value):
         plain = dict(own, weight=tf.reshape(filters, filters.shape[2:]))
         return _dense(dict(node, units=channels), plain, value)
     # A convolution with explicit padding takes a fifth longer than either of these.
-    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    same = specification.is_same(node)
     value = value if same else _pad(node, value, 0)
-    value = tf.nn.conv2d(value, own["weight"], node["stride"], "SAME" if same else "VALID")
+    value = tf.nn.conv2d(
+        value,
+        own["weight"],
+        node["stride"],
+        "SAME" if same else "VALID",
+        dilations=node.get("dilation"),
+    )
     return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
 
 
 def _grouped_conv(node, own, value):
     # Weights come as (out, in / groups, height, width); to turn them costs nothing beside the products.
-    groups, window = node["groups"], node["kernel"]
-    if groups == node["in_shape"][0]:
-        filters = tf.reshape(own["weight"], [groups, -1, window, window])
-        same = node["stride"] == 1 and 2 * node["padding"] == window - 1
+    groups, apart = node["groups"], specification.pair(node.get("dilation", 1))
+    down, along = specification.pair(node["stride"])
+    # TensorFlow has depthwise convolutions of one stride alone, and of none beside a dilation.
+    if groups == node["in_shape"][0] and down == along and (down == 1 or apart == [1, 1]):
+        filters = tf.reshape(own["weight"], [groups, -1, *own["weight"].shape[2:]])
+        same = specification.is_same(node)
         value = tf.nn.depthwise_conv2d(
             value if same else _pad(node, value, 0),
             tf.transpose(filters, [2, 3, 0, 1]),
-            [1, node["stride"], node["stride"], 1],
+            [1, down, along, 1],
             "SAME" if same else "VALID",
+            dilations=apart,
         )
     else:
         # A convolution in groups has no gradient on CPUs.
         filters = tf.split(tf.transpose(own["weight"], [2, 3, 1, 0]), groups, 3)
         parts = zip(tf.split(_pad(node, value, 0), groups, 3), filters)
-        made = [tf.nn.conv2d(part, filter, node["stride"], "VALID") for part, filter in parts]
+        made = [
+            tf.nn.conv2d(part, filter, node["stride"], "VALID", dilations=node.get("dilation"))
+            for part, filter in parts
+        ]
         value = tf.concat(made, 3)
     return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
 
@@ -356,7 +377,8 @@ def _group_norm(node, own, value):
     shape = list(value.shape)
     parts = tf.reshape(value, shape[:3] + [node["groups"], shape[3] // node["groups"]])
     mean, variance = tf.nn.moments(parts, [1, 2, 4], keepdims=True)
-    normal = (parts - mean) * tf.math.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
+    normal = (parts - mean) * tf.math.rsqrt(variance + epsilon)
     return tf.reshape(normal, shape) * own["gamma"] + own["beta"]
 
 
@@ -368,19 +390,17 @@ def _max_pool(node, own, value):
 
 
 def _pad(node, value, filling):
-    around = [node["padding"]] * 2
-    return (
-        tf.pad(value, [[0, 0], around, around, [0, 0]], constant_values=filling)
-        if node["padding"]
-        else value
-    )
+    around = specification.edges(node)
+    if not any(map(any, around)):
+        return value
+    return tf.pad(value, [[0, 0], *around, [0, 0]], constant_values=filling)
 
 
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
     fixed = {
-        "epsilon": specification.BATCH_NORM_EPSILON,
-        "exponential_avg_factor": specification.BATCH_NORM_SHARE,
+        "epsilon": node.get("epsilon", specification.BATCH_NORM_EPSILON),
+        "exponential_avg_factor": node.get("momentum", specification.BATCH_NORM_SHARE),
     }
     kept = {"mean": own["mean"], "variance": own["variance"]}
     found = tf.raw_ops.FusedBatchNormV3(
@@ -439,6 +459,14 @@ def _products(own, value):
     return tf.reshape(tf.nn.bias_add(rows, own["bias"]), [steps, batch, -1])
 
 
+def _stochastic_depth(node, own, value):
+    # Sequences have the steps first.
+    alike = [1] * len(value.shape)
+    samples = 1 if len(value.shape) == 3 else 0
+    alike[samples] = value.shape[samples]
+    return tf.nn.dropout(value, node["rate"], alike)
+
+
 def _layer_norm(node, own, value):
     centred = value - tf.reduce_mean(value, -1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
@@ -464,6 +492,8 @@ def _unembedding(node, own, value, table):
 
 
 def _attention(node, own, value):
+    if "kv_heads" in node or "rotary" in node:
+        return _shared_attention(node, value)
     steps, batch, features = value.shape
     size = features // (3 * node["heads"])
     value = tf.reshape(value, [steps, batch, 3, node["heads"], size])
@@ -480,6 +510,29 @@ def _attention(node, own, value):
 def _flatten(node, own, value):
     value = tf.transpose(value, [0, 3, 1, 2]) if node["turned"] else value
     return tf.reshape(value, [value.shape[0], -1])
+
+
+def _shared_attention(node, value):
+    """The same of queries that share keys, and that are turned: those of one key are more rows of a product."""
+    (steps, units), heads, batch = node["shape"], node["heads"], value.shape[1]
+    shared, size = node.get("kv_heads", heads), units // heads
+    value = tf.transpose(tf.reshape(value, [steps, batch, -1, size]), [1, 2, 0, 3])
+    q, k, v = tf.split(value, [heads, shared, shared], 1)
+    if "rotary" in node:
+        q, k = (_turned(node, each) for each in (q, k))
+    q = tf.reshape(q * size**-0.5, [batch, shared, -1, size])
+    scores = tf.matmul(q, k, transpose_b=True)
+    if node.get("causal"):
+        seen = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
+        scores = tf.where(tf.tile(seen, [heads // shared, 1]), scores, scores.dtype.min)
+    found = tf.reshape(tf.matmul(tf.nn.softmax(scores), v), [batch, heads, steps, size])
+    return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
+
+
+def _turned(node, value):
+    cosine, sine = rotary.turns(*value.shape[2:], node["rotary"])
+    first, second = tf.split(value, 2, -1)
+    return tf.concat([first * cosine - second * sine, second * cosine + first * sine], -1)
 
 
 def _patches(node, own, value):
@@ -550,6 +603,17 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "last_step": lambda node, own, value: value[-1],
     "leaky_relu": lambda node, own, value: tf.nn.leaky_relu(value, node["slope"]),
+    "stochastic_depth": _stochastic_depth,
+    "relu6": lambda node, own, value: tf.nn.relu6(value),
+    "hard_swish": lambda node, own, value: value * tf.nn.relu6(value + 3) / 6,
+    "hard_sigmoid": lambda node, own, value: tf.nn.relu6(value + 3) / 6,
+    "elu": lambda node, own, value: tf.nn.elu(value),
+    "softplus": lambda node, own, value: tf.nn.softplus(value),
+    "scale_channels": lambda node, own, value, factors: value * factors[:, None, None],
+    "pad": lambda node, own, value: tf.pad(value, [[0, 0], node["rows"], node["columns"], [0, 0]]),
+    "channel_part": lambda node, own, value: value[
+        ..., node["start"] : node["start"] + node["size"]
+    ],
     "multiply": lambda node, own, left, right: left * right,
     "mean_steps": lambda node, own, value: tf.reduce_mean(value, 0),
     "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),

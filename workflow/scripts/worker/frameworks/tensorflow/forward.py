@@ -36,7 +36,7 @@ def _batch_norm(node, own, value):
         x=value,
         scale=own["gamma"],
         offset=own["beta"],
-        epsilon=specification.BATCH_NORM_EPSILON,
+        epsilon=node.get("epsilon", specification.BATCH_NORM_EPSILON),
         is_training=False,
         **fixed,
     ).y

@@ -7,11 +7,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from shared import rotary, specification
+
 from ...contract import Unsupported
 from ...settings import torch as torch_settings
 
 MODES = ("eager", "compiled")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+OPTIONS = {
+    "conv": ("sides", "dilation"),
+    "grouped_conv": ("sides", "dilation"),
+    "max_pool": ("sides", "up"),
+    "avg_pool": ("sides",),
+    "batch_norm": ("epsilon", "momentum"),
+    "group_norm": ("epsilon",),
+    "attention": ("kv_heads", "rotary"),
+}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}}
 TASKS = ("step", "training")
@@ -447,6 +458,21 @@ def _class_token(node):
     )
 
 
+class _StochasticDepth(nn.Module):
+    def __init__(self, node):
+        super().__init__()
+        self._rate = node["rate"]
+
+    def forward(self, values):
+        if not (self.training and self._rate):
+            return values
+        # Sequences have the steps first.
+        samples = 1 if values.dim() == 3 else 0
+        shape = [1] * values.dim()
+        shape[samples] = values.shape[samples]
+        return values * functional.dropout(values.new_ones(shape), self._rate)
+
+
 class _LayerNorm(nn.Module):
     """PyTorch's own function. The channels of images, which lie last in memory, are its features too."""
 
@@ -475,6 +501,8 @@ def _attention(node):
     """Two products and a softmax, or for long sequences and on GPUs PyTorch's fused function, where it has one."""
     heads, causal = node["heads"], bool(node.get("causal"))
     fused = getattr(functional, "scaled_dot_product_attention", None)
+    if "kv_heads" in node or "rotary" in node:
+        return _Attention(node, fused)
 
     def attend(values):
         steps, batch, features = values.shape
@@ -491,6 +519,46 @@ def _attention(node):
         return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
 
     return _Call(attend)
+
+
+class _Attention(nn.Module):
+    """The same of queries that share keys, and that are turned."""
+
+    def __init__(self, node, fused):
+        super().__init__()
+        self._heads, self._causal = node["heads"], bool(node.get("causal"))
+        self._shared, self._fused = node.get("kv_heads", self._heads), fused
+        self._turns = "rotary" in node
+        if self._turns:
+            tables = rotary.turns(node["shape"][0], node["shape"][1] // self._heads, node["rotary"])
+            for name, table in zip(("_cosine", "_sine"), tables):
+                self.register_buffer(name, torch.from_numpy(table))
+
+    def forward(self, values):
+        steps, batch, _ = values.shape
+        heads, shared = self._heads, self._shared
+        parts = values.view(steps, batch, heads + 2 * shared, -1).permute(1, 2, 0, 3)
+        q, k, v = parts.split([heads, shared, shared], 1)
+        if self._turns:
+            q, k = self._turned(q), self._turned(k)
+        if self._fused and (values.is_cuda or steps > 512):
+            own = {} if heads == shared else {"enable_gqa": True}
+            found = self._fused(q, k, v, is_causal=self._causal, **own)
+        else:
+            # Queries of one key are more rows of a product: nothing is repeated.
+            q = q.reshape(batch * shared, heads // shared * steps, -1)
+            k, v = (part.reshape(batch * shared, steps, -1) for part in (k, v))
+            masked = torch.full((steps, steps), float("-inf") if self._causal else 0.0)
+            masked = masked.triu(1).repeat(heads // shared, 1).to(values.device)
+            shares = {"alpha": q.shape[-1] ** -0.5, "beta": int(self._causal)}
+            scores = torch.baddbmm(masked, q, k.transpose(1, 2), **shares)
+            found = torch.bmm(scores.softmax(-1), v).view(batch, heads, steps, -1)
+        return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
+
+    def _turned(self, values):
+        first, second = values.chunk(2, -1)
+        cosine, sine = self._cosine, self._sine
+        return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
 
 
 class _RBM(nn.Module):
@@ -536,28 +604,41 @@ def _shuffled(groups, values):
     return parts.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
+def _conv(node, **more):
+    sizes = [node[key] for key in ("channels", "kernel", "stride", "padding")]
+    more = dict(more, bias=node["bias"], dilation=node.get("dilation", 1))
+    return _Conv2d(node["in_shape"][0], *sizes, **more)
+
+
 def _window(node):
-    if 2 * node["padding"] > node["kernel"]:
+    sides = zip(specification.pair(node["padding"]), specification.pair(node["kernel"]))
+    if any(2 * edge > size for edge, size in sides):
         raise Unsupported("PyTorch pads a pooling by half of its kernel at most")
     return node["kernel"], node["stride"], node["padding"]
 
 
+def _batch_norm(node):
+    # Its own momentum is 0.1.
+    values = {"eps": node.get("epsilon", 1e-5), "momentum": node.get("momentum", 0.1)}
+    return nn.BatchNorm2d(node["in_shape"][0], **values)
+
+
+def _activation(name):
+    """A module without values, which not every version has."""
+    if not hasattr(nn, name):
+        raise Unsupported("PyTorch {} has no {}".format(torch.__version__, name))
+    return getattr(nn, name)()
+
+
 LAYERS = {
     "dense": lambda node, _: _Dense(node["in_shape"][-1], node["units"], bias=node["bias"]),
-    "conv": lambda node, _: _Conv2d(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
-        bias=node["bias"],
-    ),
+    "conv": lambda node, _: _conv(node),
     "conv_transpose": lambda node, _: _ConvTranspose2d(
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
         bias=node["bias"],
     ),
-    "grouped_conv": lambda node, _: _Conv2d(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
-        groups=node["groups"],
-        bias=node["bias"],
-    ),
-    "max_pool": lambda node, _: nn.MaxPool2d(*_window(node)),
+    "grouped_conv": lambda node, _: _conv(node, groups=node["groups"]),
+    "max_pool": lambda node, _: nn.MaxPool2d(*_window(node), ceil_mode=node.get("up", False)),
     "avg_pool": lambda node, _: nn.AvgPool2d(*_window(node)),
     "adaptive_avg_pool": lambda node, _: nn.AdaptiveAvgPool2d(node["size"]),
     "upsample": lambda node, _: nn.Upsample(scale_factor=node["factor"]),
@@ -567,12 +648,29 @@ LAYERS = {
     ),
     "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
     "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
-    "batch_norm": lambda node, _: nn.BatchNorm2d(node["in_shape"][0], eps=1e-5),
-    "group_norm": lambda node, _: nn.GroupNorm(node["groups"], node["in_shape"][0]),
+    "batch_norm": lambda node, _: _batch_norm(node),
+    "group_norm": lambda node, _: nn.GroupNorm(
+        node["groups"], node["in_shape"][0], eps=node.get("epsilon", 1e-5)
+    ),
     "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
     "dropout": lambda node, _: nn.Dropout(node["rate"]),
     "sigmoid": lambda node, _: nn.Sigmoid(),
     "leaky_relu": lambda node, in_place: nn.LeakyReLU(node["slope"], in_place),
+    "stochastic_depth": lambda node, _: _StochasticDepth(node),
+    "relu6": lambda node, in_place: nn.ReLU6(in_place),
+    "hard_swish": lambda node, _: _activation("Hardswish"),
+    "hard_sigmoid": lambda node, _: _activation("Hardsigmoid"),
+    "elu": lambda node, in_place: nn.ELU(inplace=in_place),
+    "softplus": lambda node, _: nn.Softplus(),
+    "scale_channels": lambda node, _: _Call(
+        lambda values, factors: values * factors[:, :, None, None]
+    ),
+    "pad": lambda node, _: _Call(
+        lambda values: functional.pad(values, node["columns"] + node["rows"])
+    ),
+    "channel_part": lambda node, _: _Call(
+        lambda values: values.narrow(1, node["start"], node["size"])
+    ),
     "multiply": lambda node, _: _Call(torch.mul),
     "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
     "concat": lambda node, _: _Call(lambda *values: torch.cat(values, 1)),

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 MODES = ("plain",)
+OPTIONS = {}
 OPTIMISERS = ("sgd",)
 LOSSES = ("softmax_cross_entropy",)
 DEVICES = ("cpu",)

@@ -1,0 +1,13 @@
+"""x min(max(x + 3, 0), 6) / 6 of each value, as in MobileNetV3 (Howard et al. 2019)."""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import LARGE, ROW, LayerKind, moved_by_fused
+
+
+def forward(node, own, x):
+    gate = np.clip(x + 3.0, 0.0, 6.0) / 6.0
+    slope = gate + x * (np.abs(x) < 3.0) / 6.0
+    return x * gate, lambda dy: ([dy * slope], {})
+
+
+LAYER = LayerKind(forward, numbers_moved=moved_by_fused, example=(ROW, [*LARGE, "hard_swish"]))
