@@ -69,10 +69,11 @@ def recurrent():
     return graph(nodes, parameters, [6, 3])
 
 
-def convolutional(epsilon=1e-5, up=False, extent=8):
-    parameters = {"w": [4, 3, 3, 3], "g": [4], "be": [4], "h": [5, 4 * (extent // 2) ** 2]}
+def convolutional(epsilon=1e-5, up=False, extent=8, momentum=0.1):
+    half = -(-extent // 2)
+    parameters = {"w": [4, 3, 3, 3], "g": [4], "be": [4], "h": [5, 4 * half**2]}
     maps = [8, 4, extent, extent]
-    small = [8, 4, extent // 2, extent // 2]
+    small = [8, 4, half, half]
     none = [None, None]
     nodes = [
         call("c", "conv2d", maps, of("x"), of("w"), None, [1, 1], [1, 1], path="conv"),
@@ -85,7 +86,7 @@ def convolutional(epsilon=1e-5, up=False, extent=8):
             of("be"),
             *none,
             True,
-            0.1,
+            momentum,
             epsilon,
             True,
             path="norm",
@@ -103,6 +104,11 @@ def mapped(of_module, shape):
     return module.imported(of_module, job, "net")
 
 
+def as_theirs(values, how):
+    values = values.T if how in ("transposed", "of one pixel") else values
+    return values[:, :, None, None] if how == "of one pixel" else values
+
+
 def stepped(layers, spec):
     """What a module that is this network would have written down, by its own names."""
     random = np.random.RandomState(3)
@@ -114,7 +120,7 @@ def stepped(layers, spec):
             )
             for name, how in sources:
                 values = random.normal(size=shape) / 3
-                theirs[name] = values.T if how == "transposed" else values
+                theirs[name] = as_theirs(values, how)
     arrays = {f"parameter/{name}": values for name, values in theirs.items()}
     weights = {
         f"{layer.name}/{role}": proof._joined(sources, arrays, "parameter")
@@ -131,7 +137,7 @@ def stepped(layers, spec):
         for role, sources in layer.sources.items():
             for name, how in sources:
                 own = gradients[f"{layer.name}/{role}"]
-                arrays[f"gradient/{name}"] = own.T if how == "transposed" else own
+                arrays[f"gradient/{name}"] = as_theirs(own, how)
                 arrays[f"moved/gradient/{name}"] = 0.0 * arrays[f"gradient/{name}"]
     return arrays | {"moved/outputs": 0.0 * logits}
 
@@ -230,22 +236,41 @@ def test_all_refusals_are_said_at_once():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "written"),
     [
-        (
-            {"epsilon": 1e-3},
-            "uses batch_norm once (norm), with an epsilon of 0.001: no layer kind has that.",
-        ),
-        (
-            {"up": True, "extent": 9},
-            "uses max_pool2d once (pool), with ceil_mode=True: no layer kind has that.",
-        ),
+        ({"epsilon": 1e-3, "momentum": 0.01}, {"batch_norm": {"epsilon": 1e-3, "momentum": 0.01}}),
+        ({"up": True, "extent": 9}, {"max_pool": {"kernel": 2, "stride": 2, "up": True}}),
     ],
 )
-def test_a_value_that_no_layer_has_is_not_dropped(changed, said):
-    with pytest.raises(InputError) as error:
-        mapped(convolutional(**changed), [3, 8, 8])
-    assert said in str(error.value)
+def test_a_value_that_is_not_the_usual_one_is_written(changed, written):
+    layers, _ = mapped(convolutional(**changed), [3, *[changed.get("extent", 8)] * 2])
+    ((kind, options),) = written.items()
+    own = next(layer.options for layer in layers if layer.kind == kind)
+    assert {key: own[key] for key in own if key != "raised"} == options
+
+
+def test_squeeze_and_excitation_and_a_branch_of_channels():
+    maps = [8, 4, 8, 8]
+    nodes = [
+        call("p", "constant_pad_nd", [8, 4, 9, 8], of("x"), [0, 0, 0, 1]),
+        call("c", "conv2d", maps, of("p"), of("w"), None, [1, 1], [0, 1], [1, 1]),
+        call("m", "adaptive_avg_pool2d", [8, 4, 1, 1], of("c"), [1, 1]),
+        call("s", "conv2d", [8, 4, 1, 1], of("m"), of("v"), None, [1, 1], [0, 0]),
+        call("h", "hardsigmoid", [8, 4, 1, 1], of("s")),
+        call("y", "mul", maps, of("h"), of("c")),
+        call("k", "chunk", None, of("y"), 2, 1),
+        call("l", "getitem", [8, 2, 8, 8], of("k"), 1),
+        call("f", "flatten", [8, 128], of("l"), 1),
+        call("o", "linear", [8, 5], of("f"), of("h2")),
+    ]
+    parameters = {"w": [4, 4, 2, 3], "v": [4, 4, 1, 1], "h2": [5, 128]}
+    layers, content = mapped(graph(nodes, parameters, [4, 8, 8]), [4, 8, 8])
+    kinds = [layer.kind for layer in layers]
+    assert kinds[3:7] == ["dense", "hard_sigmoid", "scale_channels", "channel_part"]
+    assert layers[0].options == {"rows": [0, 1], "columns": [0, 0]}
+    assert layers[1].options["kernel"] == [2, 3] and layers[1].options["padding"] == [0, 1]
+    spec = networks.specify("net", {"net": content})
+    assert not proof.compare(spec, layers, stepped(layers, spec)).reason
 
 
 def test_views_say_what_they_show_and_refuse_what_they_cannot():

@@ -26,12 +26,15 @@ POINTWISE = {
 }  # fmt: skip
 # What to write in the module in place of an operator.
 NEAREST = {
-    "relu6": "relu", "hardtanh": "relu", "hardswish": "silu", "hardsigmoid": "sigmoid", "elu": "gelu", "selu": "gelu",
-    "mish": "silu", "softplus": "relu", "prelu": "leaky_relu", "softmax": "leave it out: the loss has it",
-    "log_softmax": "leave it out: the loss has it", "bernoulli": "a stochastic depth of 0", "conv1d": "conv of images",
-    "batch_norm": "batch_norm with an epsilon of 1e-5", "bmm": "scaled_dot_product_attention",
+    "hardtanh": "relu6", "selu": "elu", "mish": "silu", "prelu": "leaky_relu",
+    "softmax": "leave it out: the loss has it", "log_softmax": "leave it out: the loss has it",
+    "conv1d": "conv of images", "bmm": "scaled_dot_product_attention",
     "matmul": "scaled_dot_product_attention, or linear", "upsample_bilinear2d": "upsample (nearest)",
     "layer_norm": "layer_norm with weight and bias of the last axis", "instance_norm": "group_norm",
+}  # fmt: skip
+# GELU by tanh as people write it: what a step and a number make, by operator.
+GELU = {
+    ("mul", "cube", 0.044715): "share", ("mul", "sum", (2 / math.pi) ** 0.5): "bend", ("add", "bent", 1.0): "gate",
 }  # fmt: skip
 RECURRENT = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
 FEW = 3
@@ -58,6 +61,15 @@ class Parameter:
     turned: bool = False
     # Looked up by constant ids, as positions are.
     rows: bool = False
+
+
+@dataclass
+class Partial:
+    """A part of what becomes one layer, or an attention's: of which value, and with what."""
+
+    step: str
+    of: Value
+    number: float = 0.0
 
 
 @dataclass
@@ -119,7 +131,7 @@ class Mapper:
         try:
             if plain in NOTHING:
                 result = args[0]
-            elif plain in POINTWISE and POINTWISE[plain] in LAYERS and len(args) == 1:
+            elif plain in POINTWISE and len(args) == 1:
                 result = self.pointwise(args[0], POINTWISE[plain], {})
             elif function is None:
                 raise Misfit("")
@@ -160,6 +172,8 @@ class Mapper:
         first = self.given(node["args"])
         while isinstance(first, list):
             first = first[0]
+        if isinstance(first, Partial):
+            self.refusals.append(Refusal("output", "a constant factor", ""))
         if not isinstance(first, Value):
             return
         try:
@@ -186,6 +200,8 @@ class Mapper:
 
     def settled(self, value: Value) -> Value:
         """The value without fixed atoms: the part or the step that is shown becomes a layer's output."""
+        _wants(not isinstance(value, Partial), "a form that no layer has")
+        _wants(not value.turned and value.repeated == 1, "heads that no attention takes")
         while value.fixed:
             atom, index = next(iter(value.fixed.items()))
             fixed = {key: at for key, at in value.fixed.items() if key is not atom}
@@ -195,6 +211,14 @@ class Mapper:
                 size = views.sizes(rest)
                 name = self.add("part", [value.layer], {"start": index * size, "size": size})
                 value = replace(value, layer=name, axes=(*value.axes[:-1], rest), fixed=fixed)
+            elif value.form == "image" and bare(value.axes[1])[:1] == (atom,):
+                rest = tuple(each for each in value.axes[1] if each is not atom)
+                size = views.sizes(rest)
+                name = self.add(
+                    "channel_part", [value.layer], {"start": index * size, "size": size}
+                )
+                axes = (value.axes[0], rest, *value.axes[2:])
+                value = replace(value, layer=name, axes=axes, fixed=fixed)
             elif (
                 value.form == "sequence"
                 and bare(value.axes[1]) == (atom,)
@@ -263,7 +287,9 @@ class Mapper:
             value, layer=layer, axes=(*value.axes[:-1], last), dims=(*value.dims[:-1], last)
         )
 
-    def pointwise(self, value: Value, kind: str, options: dict[str, Any]) -> Value:
+    def pointwise(self, value: Any, kind: str, options: dict[str, Any]) -> Any:
+        if kind == "tanh" and _is(value, "bend"):
+            return Partial("bent", value.of)
         value = self.settled(value)
         return replace(value, layer=self.add(kind, [value.layer], options))
 
@@ -317,22 +343,28 @@ class Mapper:
     def op_conv2d(self, x, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
         out, _, *kernel = weight.shape
         if isinstance(padding, str):
-            _wants(padding == "valid" or {*stride} == {1} and kernel[0] % 2, f"padding='{padding}'")
-            padding = [0] if padding == "valid" else [kernel[0] // 2]
-        _wants(len({*kernel}) == 1, f"with a kernel of {kernel[0]}x{kernel[-1]}")
-        _wants(
-            len({*stride}) == len({*padding}) == 1,
-            "with other strides or paddings of rows than of columns",
-        )
-        _wants({*dilation} == {1}, "with dilation")
+            even = any(
+                (size - 1) * apart % 2 for size, apart in zip(kernel, _both(dilation), strict=True)
+            )
+            _wants(padding == "valid" or {*stride} == {1} and not even, f"padding='{padding}'")
+            padding = [
+                (size - 1) * apart // 2 * (padding == "same")
+                for size, apart in zip(kernel, _both(dilation), strict=True)
+            ]
         own = {"weight": [(weight.name, "same")]} | (
             {"bias": [(bias.name, "same")]} if bias is not None else {}
         )
-        options: dict[str, Any] = {"channels": out, "kernel": kernel[0]}
-        options |= {"stride": stride[0]} if stride[0] != 1 else {}
-        options |= {"padding": padding[0]} if padding[0] else {}
+        options: dict[str, Any] = {"channels": out, "kernel": _sides(kernel)}
+        options |= {"stride": _sides(stride)} if {*stride} != {1} else {}
+        options |= {"padding": _sides(padding)} if any(padding) else {}
+        options |= {"dilation": _sides(dilation)} if {*dilation} != {1} else {}
         options |= {} if bias is not None else {"bias": False}
-        if x.form == "row" and kernel[0] == 1 and groups == 1 and len(shown(x.dims)) == len(x.axes):
+        if (
+            x.form == "row"
+            and {*kernel} == {1}
+            and groups == 1
+            and len(shown(x.dims)) == len(x.axes)
+        ):
             own["weight"] = [(weight.name, "of one pixel")]
             options = {"units": out} | ({} if bias is not None else {"bias": False})
             last = (views.Atom(out),)
@@ -373,7 +405,8 @@ class Mapper:
         _wants(training, "statistics that do not come from the mini-batch")
         _wants(weight is not None, "no weight and bias")
         x = self.as_image(x)
-        options = _epsilon("batch_norm", epsilon)
+        options = _epsilon(epsilon)
+        options |= {} if math.isclose(momentum, 0.1) else {"momentum": momentum}
         name = self.add(
             "batch_norm",
             [x.layer],
@@ -386,7 +419,7 @@ class Mapper:
     def op_group_norm(self, x, groups, weight=None, bias=None, epsilon=1e-5, cudnn=None):
         _wants(weight is not None, "no weight and bias")
         x = self.as_image(x)
-        options = {"groups": groups} | _epsilon("group_norm", epsilon)
+        options = {"groups": groups} | _epsilon(epsilon)
         name = self.add(
             "group_norm",
             [x.layer],
@@ -427,6 +460,18 @@ class Mapper:
 
     op_feature_dropout = None
 
+    def op_new_empty(self, x, *others, **more):
+        return {"shape": self.shape}
+
+    def op_bernoulli(self, x, kept=None):
+        """What is drawn for whole samples, and the share of those that are kept."""
+        _wants(kept and x["shape"] and math.prod(x["shape"][1:]) == 1, "for other than samples")
+        return "drawn", kept
+
+    def op_div(self, x, other):
+        _wants(isinstance(x, tuple) and x[0] == "drawn" and x[1] == other, "")
+        return "kept", other
+
     def op_gelu(self, x, approximate="none"):
         return self.pointwise(x, "gelu" if approximate == "none" else "gelu_tanh", {})
 
@@ -434,15 +479,15 @@ class Mapper:
         return self.pointwise(x, "leaky_relu", {"slope": slope})
 
     def op_elu(self, x, alpha=1.0, scale=1.0, input_scale=1.0):
-        _wants("elu" in LAYERS and alpha == scale == input_scale == 1.0, "")
+        _wants(alpha == scale == input_scale == 1.0, "with an alpha other than 1")
         return self.pointwise(x, "elu", {})
 
     def op_softplus(self, x, beta=1.0, threshold=20.0):
-        _wants("softplus" in LAYERS and beta == 1.0, "")
+        _wants(beta == 1.0, "with a beta other than 1")
         return self.pointwise(x, "softplus", {})
 
     def op_hardtanh(self, x, low=-1.0, high=1.0):
-        _wants("relu6" in LAYERS and (low, high) == (0.0, 6.0), "")
+        _wants((low, high) == (0.0, 6.0), f"between {low:g} and {high:g}")
         return self.pointwise(x, "relu6", {})
 
     def op_max_pool2d(self, x, kernel, stride=(), padding=(0,), dilation=(1,), up=False):
@@ -460,15 +505,13 @@ class Mapper:
 
     def pooled(self, x, kind, kernel, stride, padding, up):
         x, stride = self.as_image(x), stride or kernel
-        _wants(
-            len({*kernel}) == len({*stride}) == len({*padding}) == 1, "a window that is no square"
-        )
-        rests = {(extent + 2 * padding[0] - kernel[0]) % stride[0] for extent in x.shape[2:]}
-        options = {"kernel": kernel[0], "stride": stride[0]} | (
-            {"padding": padding[0]} if padding[0] else {}
+        sides = zip(x.shape[2:], _both(kernel), _both(stride), _both(padding), strict=True)
+        rests = {(extent + 2 * edge - size) % step for extent, size, step, edge in sides}
+        options = {"kernel": _sides(kernel), "stride": _sides(stride)} | (
+            {"padding": _sides(padding)} if any(padding) else {}
         )
         if up and rests != {0}:
-            _wants("up" in LAYERS[kind].flags, "with ceil_mode=True")
+            _wants("up" in LAYERS[kind].options, "with ceil_mode=True")
             options["up"] = True
         return self.image(x, self.add(kind, [x.layer], options))
 
@@ -486,7 +529,22 @@ class Mapper:
         _wants([*size] == [1], "more than one step")
         return self.op_mean(x, [2], True)
 
+    def op_pow(self, x, power):
+        _wants(power in (2, 3) and isinstance(x, Value), "")
+        return Partial("square" if power == 2 else "cube", x)
+
+    def op_rsqrt(self, x):
+        _wants(_is(x, "mean square"), "")
+        return Partial("scale", x.of, x.number)
+
+    def op_neg(self, x):
+        _wants(_is(x, "half 1"), "")
+        return Partial("negative half", x.of)
+
     def op_mean(self, x, dims, keep=False, dtype=None):
+        if _is(x, "square"):
+            _wants([dim % len(x.of.dims) for dim in dims] == [len(x.of.dims) - 1] and keep, "")
+            return Partial("mean square", x.of)
         x = self.settled(x)
         dims = [dim % len(x.dims) for dim in dims]
         gone = {atom for dim in dims for atom in bare(x.dims[dim])}
@@ -528,6 +586,17 @@ class Mapper:
 
     def op_add(self, x, other, alpha=1):
         _wants(alpha == 1, "a sum of which one part counts otherwise")
+        if _is(x, "mean square") and isinstance(other, float):
+            return replace(x, number=other)
+        if step := _of_gelu("add", x, other):
+            return step
+        if _is(other, "share") and other.of == x:
+            return Partial("sum", x)
+        if _is(x, "cosine") and _is(other, "sine"):
+            _wants(
+                (x.of, x.number) == (other.of, other.number), "turns that do not belong together"
+            )
+            return replace(x.of, turned=x.number)
         if isinstance(x, Parameter):
             x, other = other, x
         if isinstance(other, (int, float)):
@@ -549,8 +618,24 @@ class Mapper:
         return replace(x, layer=self.add("positions", [x.layer], {"rows": rows}, **own))
 
     def op_mul(self, x, other):
-        if isinstance(x, Parameter):
+        if isinstance(x, Parameter | tuple | dict):
             x, other = other, x
+        if _is(x, "scaled") and isinstance(other, Parameter):
+            own = {"weight": [(other.name, "same")]}
+            return self.normalised(x.of, "rms_norm", {"epsilon": x.number}, own)
+        if _is(other, "scale") and other.of == x:
+            return Partial("scaled", x, other.number)
+        if isinstance(other, dict) and other.get("turns"):
+            return self.turning(x, other)
+        if step := _of_gelu("mul", x, other):
+            return step
+        if _is(x, "half") and _is(other, "gate") and x.of == other.of:
+            return self.pointwise(x.of, "gelu_tanh", {})
+        if isinstance(x, Value) and other == 0.5:
+            return Partial("half", x)
+        if isinstance(other, tuple):
+            _wants(other[0] == "kept", "samples that are dropped and not made up for")
+            return self.pointwise(x, "stochastic_depth", {"rate": round(1 - other[1], 12)})
         if isinstance(other, (int, float)):
             _wants(other == 1, "a constant factor")
             return x
@@ -567,7 +652,7 @@ class Mapper:
             return replace(
                 x, layer=self.add("layer_scale", [x.layer], weight=[(other.name, "vector")])
             )
-        if "scale_channels" in LAYERS and x.form != other.form:
+        if x.form != other.form:
             x, other = (other, x) if x.form == "row" else (x, other)
             x, other = self.as_image(x), self.settled(other)
             _wants(
@@ -576,6 +661,14 @@ class Mapper:
             )
             return replace(x, layer=self.add("scale_channels", [x.layer, other.layer]))
         return self.paired(x, other, "multiply")
+
+    def turning(self, x, table):
+        """A part of the heads that rotary positions turn."""
+        is_sine = table["turns"] == "sine"
+        _wants(_is(x, "turned half") if is_sine else isinstance(x, Value), "a table of angles")
+        own = x.of if is_sine else x
+        _wants(own.shape[-2:] == table["shape"][-2:], "a table of other heads")
+        return Partial(table["turns"], own, table["base"])
 
     def paired(self, x, other, kind):
         """Two values of one shape that are seen alike."""
@@ -589,6 +682,9 @@ class Mapper:
         return replace(x, layer=self.add(kind, [x.layer, other.layer]))
 
     def op_cat(self, parts, dim=0):
+        if len(parts) == 2 and _is(parts[0], "negative half") and _is(parts[1], "half 0"):
+            _wants(parts[0].of == parts[1].of, "halves of two values")
+            return Partial("turned half", parts[0].of)
         if isinstance(parts[0], Parameter) and len(parts) == 2:
             x = self.canonical(parts[1], forms=(3,))
             _wants(dim == 1, "a parameter put beside a value")
@@ -610,27 +706,30 @@ class Mapper:
     def op_scaled_dot_product_attention(
         self, q, k, v, mask=None, rate=0.0, causal=False, scale=None, **others
     ):
-        _wants(
-            mask is None or isinstance(mask, dict) and mask.get("zero") and not mask.get("values"),
-            "with a mask",
-        )
+        if isinstance(mask, dict):
+            causal = causal or mask.get("causal", False)
+            opened = mask.get("open") or mask.get("zero") and not mask.get("values")
+            mask = None if mask.get("causal") or opened else mask
+        _wants(mask is None, "with a mask")
         _wants(not rate, f"with a dropout of {rate} of attention's shares (0 goes)")
-        *_, heads, steps, size = q.shape
-        _wants(
-            q.shape == k.shape == v.shape and len(q.shape) == 4, "queries and keys of other shapes"
-        )
+        *_, heads, _, size = q.shape
+        pairs = k.shape[-3]
+        alike = len(q.shape) == 4 and k.shape == v.shape == [q.shape[0], pairs, *q.shape[2:]]
+        _wants(alike and heads % pairs == 0, "queries and keys of other shapes")
+        _wants(q.turned == k.turned and not v.turned, "queries and keys that are not turned alike")
         _wants(scale is None or math.isclose(scale, size**-0.5), "another scale")
         if "refused" in (q.layer, k.layer, v.layer):
             return fresh("refused", self.shape)
         joined, batch, stepped = self.joined(q, k, v)
         options: dict[str, Any] = {"heads": heads} | ({"causal": True} if causal else {})
+        options |= {"kv_heads": pairs} if pairs < heads else {}
+        options |= {"rotary": q.turned} if q.turned else {}
         name = self.add("attention", [joined], options)
         head, own = views.Atom(heads), views.Atom(size)
         return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))
 
     def joined(self, q, k, v):
         """The layer that gives queries, keys and values side by side."""
-        batch, head, stepped, own = q.dims
         if q.layer == k.layer == v.layer:
             for place, value in enumerate((q, k, v)):
                 (atom,) = value.fixed
@@ -719,12 +818,38 @@ class Mapper:
         _wants(step in (1, None), "every other value")
         extent, size = x.shape[dim], self.shape[dim]
         start = (start or 0) % extent
+        # A view of heads, which rotary positions cut into halves.
+        if len(x.dims) == 4 and x.form == "sequence" and dim % 4 == 3 and 2 * size == extent:
+            return Partial(f"half {start // size}", x)
+        if x.form == "image" and size > 1:
+            return self.channels(x, dim, start, size)
         if size == 1:
             value = views.select(x, dim % len(x.dims), start)
             return replace(value, dims=(*value.dims[:dim], (), *value.dims[dim:]))
         x = self.by_features(x)
         _wants(dim % len(x.dims) == len(x.dims) - 1, "a part of an axis that is not the features")
         return self.following(x, self.add("part", [x.layer], {"start": start, "size": size}), size)
+
+    def channels(self, x, dim, start, size):
+        """Some channels of an image."""
+        x = self.as_image(x)
+        _wants(dim % len(x.dims) == 1, "a part of an axis that is not the channels")
+        name = self.add("channel_part", [x.layer], {"start": start, "size": size})
+        last = (views.Atom(size),)
+        return replace(
+            x, layer=name, axes=(x.axes[0], last, *x.axes[2:]), dims=(x.dims[0], last, *x.dims[2:])
+        )
+
+    def op_pad(self, x, pads, mode="constant", value=None):
+        _wants(mode == "constant" and not value, f"with {mode} values of {value}")
+        _wants(len(pads) == 4 and min(pads) >= 0, "of other axes than rows and columns")
+        x = self.as_image(x)
+        left, right, top, bottom = pads
+        options = {"rows": [top, bottom], "columns": [left, right]}
+        return self.image(x, self.add("pad", [x.layer], options))
+
+    def op_constant_pad_nd(self, x, pads, value=0):
+        return self.op_pad(x, pads, value=value)
 
     def op_chunk(self, x, count, dim=0):
         return self.op_split(x, math.ceil(x.shape[dim] / count), dim)
@@ -738,6 +863,9 @@ class Mapper:
         wide = [size] * (extent // size) + [extent % size] if isinstance(size, int) else size
         if len({*wide}) == 1:
             return self.op_split(x, wide[0], dim)
+        if x.form == "image":
+            ends = [sum(wide[:at]) for at in range(len(wide))]
+            return [self.channels(x, dim, *each) for each in zip(ends, wide, strict=True)]
         x = self.by_features(x)
         _wants(dim == len(x.dims) - 1, "a part of an axis that is not the features")
         starts = [sum(wide[:at]) for at in range(len(wide))]
@@ -757,13 +885,29 @@ class Mapper:
             return replace(x, shape=self.shape)
         if isinstance(x, tuple):
             raise Misfit("a view of the last states")
-        return views.reshape(x, self.shape)
+        if x.repeated > 1:
+            _wants(self.shape[1] == x.shape[1] * x.repeated and self.shape[2:] == x.shape[2:], "")
+            return x
+        return self.shuffled(views.reshape(x, self.shape))
+
+    def shuffled(self, value):
+        """The value behind a layer that shuffles its channels, where a view and a transpose have done so."""
+        if value.form != "image" or len(value.dims) != 4 or value.fixed:
+            return value
+        own, seen = bare(value.axes[1]), bare(value.dims[1])
+        if len(own) != 2 or seen != own[::-1]:
+            return value
+        name = self.add("channel_shuffle", [value.layer], {"groups": own[0].size})
+        return replace(value, layer=name, axes=(value.axes[0], seen, *value.axes[2:]))
 
     op_reshape = op_flatten = op_unflatten = op__unsafe_view = op_squeeze = op_unsqueeze = op_view
 
     def op_expand(self, x, *sizes, **others):
         if isinstance(x, Parameter):
             return replace(x, shape=self.shape[-2:])
+        if len(x.shape) == 5 and x.shape[2] == 1 and x.form == "sequence":
+            _wants([*x.shape[:2], *x.shape[3:]] == [*self.shape[:2], *self.shape[3:]], "")
+            return replace(views.reshape(x, [*x.shape[:2], *x.shape[3:]]), repeated=self.shape[2])
         _wants(self.shape == x.shape, "a value that is repeated")
         return x
 
@@ -790,17 +934,41 @@ class Mapper:
         return self.image(x, self.add("upsample", [x.layer], {"factor": int(min(factors))}))
 
 
+def _is(value: Any, step: str) -> bool:
+    return isinstance(value, Partial) and value.step == step
+
+
+def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
+    """The next step of a GELU that is written out, if a number makes one of this value."""
+    if isinstance(value, Partial) and isinstance(number, float):
+        for (own, step, wanted), after in GELU.items():
+            if (
+                own == operator
+                and step == value.step
+                and math.isclose(number, wanted, rel_tol=1e-6)
+            ):
+                return Partial(after, value.of)
+    return None
+
+
 def _wants(holds: Any, otherwise: str) -> None:
     if not holds:
         raise Misfit(otherwise)
 
 
-def _epsilon(kind: str, epsilon: float) -> dict[str, float]:
+def _epsilon(epsilon: float) -> dict[str, float]:
     """The epsilon of a norm where it is not the usual one."""
-    if math.isclose(epsilon, 1e-5):
-        return {}
-    _wants("epsilon" in LAYERS[kind].defaults, f"with an epsilon of {epsilon:g}")
-    return {"epsilon": epsilon}
+    return {} if math.isclose(epsilon, 1e-5) else {"epsilon": epsilon}
+
+
+def _both(sizes: list[int]) -> list[int]:
+    """[of rows, of columns] of sizes that may be one for both."""
+    return [*sizes] * (1 if len(sizes) > 1 else 2)
+
+
+def _sides(sizes: list[int]) -> Any:
+    """Sizes as a layer has them: one where rows and columns have the same."""
+    return sizes[0] if len({*sizes}) == 1 else [*sizes]
 
 
 def _pattern(value: Value) -> list[Any]:

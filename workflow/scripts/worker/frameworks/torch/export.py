@@ -20,6 +20,18 @@ MOST_VALUES = 100000
 # Weights move by this part of their size, and by no less than the second number: no branch stays shut.
 MOVE, LEAST_MOVE = 0.05, 0.02
 NOISE = 1e-15
+# What is drawn anew in each step is no constant.
+DRAWN = (
+    "bernoulli",
+    "bernoulli_",
+    "rand",
+    "rand_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "normal_",
+    "uniform_",
+)
 
 
 class Mistake(Exception):
@@ -67,6 +79,7 @@ def export(job):
         raise Mistake("torch.export cannot export %s: %s" % (job["from"], said(error)))
     names = {id(value): name for name, value in module.named_parameters()}
     graph = describe(exported, module, names)
+    sharpen(module)
     redraw(module)
     arrays = {"inputs": inputs.numpy()}
     for name, value in module.named_parameters():
@@ -202,7 +215,8 @@ def describe(exported, module, names):
             target = node.target
             entry["op"] = getattr(target, "__name__", str(target)).split(".")[0]
             entry.update(args=plain(list(node.args)), kwargs=plain(dict(node.kwargs)))
-            if all(source.name in values for source in node.all_input_nodes):
+            is_drawn = entry["op"] in DRAWN
+            if not is_drawn and all(source.name in values for source in node.all_input_nodes):
                 try:
                     values[node.name] = torch.fx.node.map_arg(
                         (node.args, node.kwargs), lambda source: values[source.name]
@@ -215,6 +229,7 @@ def describe(exported, module, names):
         if node.name in values and isinstance(values[node.name], torch.Tensor):
             value = values[node.name]
             entry["zero"] = bool((value == 0).all())
+            entry.update(meaning(value))
             if value.numel() <= MOST_VALUES and not value.is_floating_point():
                 entry["values"] = value.tolist()
         nodes.append(entry)
@@ -222,6 +237,33 @@ def describe(exported, module, names):
         "nodes": nodes,
         "parameters": {name: list(value.shape) for name, value in module.named_parameters()},
     }
+
+
+def meaning(value):
+    """What a constant is, where that can be seen: a mask of no steps or of later ones, a table of rotary positions."""
+    import torch
+
+    if value.dtype == torch.bool and value.dim() > 1:
+        if bool(value.all()):
+            return {"open": True}
+        later = torch.ones(value.shape[-2:], dtype=torch.bool).tril()
+        return {"causal": bool((value == later).all())}
+    if not value.is_floating_point() or value.dim() < 2 or min(value.shape[-2:]) < 2:
+        return {}
+    steps, size = value.shape[-2:]
+    table = value.reshape(-1, steps, size)[0].double()
+    for name, function, back in (
+        ("cosine", torch.cos, torch.acos),
+        ("sine", torch.sin, torch.asin),
+    ):
+        angle = float(back(table[1, 1].clamp(-1, 1)))
+        if size > 2 and 0 < angle < 1:
+            base = float("%.4g" % angle ** (-size / 2))
+            places = torch.arange(0, size, 2, dtype=torch.float64) / size
+            angles = torch.outer(torch.arange(steps, dtype=torch.float64), base**-places)
+            if torch.allclose(table, function(torch.cat([angles, angles], 1)), atol=1e-4):
+                return {"turns": name, "base": base}
+    return {}
 
 
 def shape_of(node):
@@ -239,6 +281,24 @@ def plain(value):
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
     return {"node": value.name} if hasattr(value, "op") else str(value)
+
+
+def sharpen(module):
+    """Gives the frequencies of rotary positions, which modules keep in float32, all digits."""
+    import torch
+
+    for value in module.buffers():
+        count = value.numel()
+        if (
+            value.dim() == 1
+            and count > 1
+            and value.is_floating_point()
+            and 0 < value[1] < value[0] == 1
+        ):
+            base = float("%.4g" % float(value[1]) ** -count)
+            exact = base ** -(torch.arange(count, dtype=value.dtype) / count)
+            if torch.allclose(value, exact, rtol=1e-5):
+                value.copy_(exact)
 
 
 def redraw(module):
@@ -267,6 +327,17 @@ def step(module, inputs, loss, labels=None):
             name = getattr(function, "__name__", "")
             if name in ("dropout", "dropout_", "feature_dropout", "dropout1d", "dropout2d"):
                 return args[0] if args else kwargs["input"]
+            if name in ("bernoulli_", "bernoulli") and len(args) > 1:
+                # Stochastic depth: what is kept is divided by this chance.
+                return args[0].fill_(args[1])
+            if name in ("to", "float", "type") and torch.float32 in (
+                args + tuple(kwargs.values())
+            ) + ((torch.float32,) if name == "float" else ()):
+                # Some compute norms and tables in float32, whatever they are given.
+                return args[0].double()
+            if name == "hardsigmoid":
+                # On its own way back, PyTorch multiplies by a sixth that float32 holds.
+                return ((args[0] if args else kwargs["input"]) + 3).clamp(0, 6) / 6
             if name == "scaled_dot_product_attention" and "dropout_p" in kwargs:
                 kwargs["dropout_p"] = 0.0
             return function(*args, **kwargs)

@@ -1,0 +1,102 @@
+"""Modules as people write them, for `make network`."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Mobile(nn.Module):
+    """Squeeze and excitation, another epsilon, sides, dilation, padding on one side, rounding up, stochastic depth."""
+
+    def __init__(self, kept=0.8):
+        super().__init__()
+        self.kept = kept
+        self.conv = nn.Conv2d(3, 8, (3, 1), padding=(1, 0), bias=False)
+        self.norm = nn.BatchNorm2d(8, eps=1e-3, momentum=0.01)
+        self.depthwise = nn.Conv2d(8, 8, 3, stride=2, groups=8)
+        self.down, self.up = nn.Conv2d(8, 4, 1), nn.Conv2d(4, 8, 1)
+        self.pool = nn.MaxPool2d(2, ceil_mode=True)
+        self.wide = nn.Conv2d(4, 6, 3, padding=2, dilation=2)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = functional.hardswish(self.norm(self.conv(x)))
+        x = functional.relu6(self.depthwise(functional.pad(x, (0, 1, 0, 1))))
+        squeezed = functional.relu(self.down(functional.adaptive_avg_pool2d(x, 1)))
+        y = x * functional.hardsigmoid(self.up(squeezed))
+        drawn = torch.empty(len(x), 1, 1, 1, dtype=x.dtype).bernoulli_(self.kept).div_(self.kept)
+        x = x + y * drawn
+        shuffled = x.view(len(x), 2, 4, *x.shape[2:]).transpose(1, 2).reshape(x.shape)
+        first, second = shuffled.chunk(2, 1)
+        x = functional.elu(self.wide(self.pool(first * functional.softplus(second))))
+        return self.head(x.mean((2, 3)))
+
+
+class Root(nn.Module):
+    """A norm as Llama's authors wrote it, in float32."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        values = x.to(torch.float32)
+        scale = torch.rsqrt(values.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * (values * scale).to(x.dtype)
+
+
+class Llama(nn.Module):
+    """One block: heads that share a key, turned by their steps; gates; a tied table."""
+
+    def __init__(self, vocabulary=50, size=24, heads=3, base=10000.0):
+        super().__init__()
+        self.heads, each = heads, size // heads
+        self.register_buffer("places", base ** -(torch.arange(0, each, 2) / each))
+        self.words = nn.Embedding(vocabulary, size)
+        self.first, self.second, self.last = Root(size), Root(size), Root(size)
+        self.q = nn.Linear(size, size, bias=False)
+        self.k, self.v = (nn.Linear(size, each, bias=False) for _ in range(2))
+        self.o = nn.Linear(size, size, bias=False)
+        self.gate, self.wide = (nn.Linear(size, 40, bias=False) for _ in range(2))
+        self.narrow = nn.Linear(40, size, bias=False)
+
+    def turned(self, x, angles):
+        half = x.shape[-1] // 2
+        swapped = torch.cat((-x[..., half:], x[..., :half]), -1)
+        return x * angles.cos() + swapped * angles.sin()
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        batch, steps, _ = x.shape
+        angles = torch.outer(torch.arange(steps, dtype=x.dtype), self.places)
+        angles = torch.cat((angles, angles), -1)[None, None]
+        y = self.first(x)
+        q, k, v = (
+            each(y).view(batch, steps, -1, x.shape[-1] // self.heads).transpose(1, 2)
+            for each in (self.q, self.k, self.v)
+        )
+        q, k = self.turned(q, angles), self.turned(k, angles)
+        k, v = (
+            each[:, :, None].expand(-1, -1, self.heads, -1, -1).reshape(q.shape) for each in (k, v)
+        )
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(x.shape))
+        y = self.second(x)
+        x = x + self.narrow(functional.silu(self.gate(y)) * self.wide(y))
+        return functional.linear(self.last(x), self.words.weight)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 12)
+        self.lstm = nn.LSTM(12, 16, 2, batch_first=True, dropout=0.1)
+        self.head = nn.Linear(16, 50)
+
+    def forward(self, tokens):
+        return self.head(self.lstm(self.words(tokens))[0])
+
+
+class Refused(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(6, 5), nn.Mish(), nn.Linear(5, 5), nn.LogSoftmax(1))

@@ -1,0 +1,72 @@
+"""Modules of PyTorch are exported by PyTorch itself, become networks, and are proven to be the same function."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from conftest import ROOT
+from today import TORCH, prefix_of
+
+from steptime import networks
+
+WORDS = ["--input", "tokens:20", "--vocabulary", "50"]
+
+
+def imported(name, folder, *options):
+    """What an import of a module of tests/cases/modules.py has printed, in a folder of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "steptime",
+        "imported.module",
+        f"{ROOT}/tests/cases/modules.py:{name}",
+    ]
+    return subprocess.run(
+        [*command, *options, "--python", prefix_of(TORCH) / "bin/python"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts"), "PYTHONSAFEPATH": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "parts"),
+    [
+        (
+            "Mobile",
+            ["--input", "3x18x18"],
+            {
+                "conv": {"kernel": [3, 1], "padding": [1, 0]},
+                "batch_norm": {"epsilon": 1e-3, "momentum": 0.01},
+                "pad": {"rows": [0, 1], "columns": [0, 1]},
+                "max_pool": {"up": True},
+                "stochastic_depth": {"rate": 0.2},
+                "channel_shuffle": {"groups": 2},
+                "channel_part": {"size": 4},
+                "scale_channels": {},
+            },
+        ),
+        ("Llama", WORDS, {"attention": {"kv_heads": 1, "rotary": 10000.0, "causal": True}}),
+        ("Recurrent", WORDS, {"lstm": {"units": 16}, "dropout": {"rate": 0.1}}),
+    ],
+)
+def test_a_module_is_imported_and_the_same_function(name, options, parts, tmp_path):
+    done = imported(name, tmp_path, *options)
+    found = re.search(r"Same outputs and gradients as your module \((.*)\)", done.stderr)
+    assert found and float(found[1]) < 1e-11, done.stderr
+    entry = yaml.safe_load((tmp_path / f"networks/{name.lower()}.yaml").read_text())[name.lower()]
+    spec = networks.specify(name, {name: entry})
+    for kind, values in parts.items():
+        node = next(node for node in spec["nodes"] if node["op"] == kind)
+        assert {key: node[key] for key in values} == values
+
+
+def test_all_that_has_no_layer_is_said_at_once(tmp_path):
+    done = imported("Refused", tmp_path, "--input", "6")
+    assert done.returncode and not (tmp_path / "networks").exists()
+    assert "Refused uses mish once (1): no layer kind does that. Nearest: silu." in done.stderr
+    assert "Refused uses log_softmax once (3)" in done.stderr
