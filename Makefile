@@ -12,7 +12,7 @@ WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge page compare watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge page compare explain watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 # Of the configuration, what a user says here: grid=today only=torch.
@@ -28,6 +28,7 @@ TAKES.adapter-check = NAME
 TAKES.bisect = FRAMEWORK FROM TO THREADS MARGIN
 TAKES.compare = A B MARGIN
 TAKES.example = FROM
+TAKES.explain = A B
 TAKES.inspect = SHARD
 TAKES.merge = FROM
 TAKES.network = FROM INPUT WITH VOCABULARY LOSS
@@ -36,7 +37,7 @@ TAKES.pack = TO
 TAKES.paper = PAPER
 TAKES.venv = WITH
 TAKES.watch = BASE CANDIDATE THREADS MARGIN
-TAKERS = adapter-check bisect compare example inspect merge pack network page paper venv watch
+TAKERS = adapter-check bisect compare example explain inspect merge pack network page paper venv watch
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 KNOWN = $(sort $(ANYWHERE) $(foreach goal,$(TAKERS),$(TAKES.$(goal))))
 nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
@@ -142,6 +143,11 @@ compare: venv  ## say which of two is faster, cell by cell: make compare A=torch
 	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name $(if $(B),what $(B) is compared with,two things): make compare A=torch-1.4 B=torch))) \
 		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch))) \
 		--answer $(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
+
+explain: venv  ## say by which layers one framework takes longer than another: make explain A=mxnet B=torch NETWORKS=fcn5
+	@workflow/scripts/launch explain.run $(call quoted,$(or $(A),$(error Name a framework: make explain A=mxnet B=torch NETWORKS=fcn5))) \
+		$(call quoted,$(or $(B),$(error Name another one: make explain A=$(A) B=torch NETWORKS=fcn5))) \
+		--networks $(or $(NETWORKS),fcn5) --cores $(CORES)
 
 WATCHED = $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(THREADS),--threads $(THREADS)) \
 	$(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(MARGIN),--margin $(call quoted,$(MARGIN)))

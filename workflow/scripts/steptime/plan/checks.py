@@ -38,6 +38,8 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
     found = {known[each].get("variant_of", each) for each in {*policy.networks} & {*some}}
     if "devices" in selected and max(grid["devices"]) == 1:
         asked.append("`devices: [1, 2]`")
+    if selected.get("apart") and not any("part_of" in known[each] for each in policy.networks):
+        return f"{shown or name} is made by `make explain A=mxnet B=torch NETWORKS=fcn5`."
     if len(found) < least:
         asked.append(f"{('one', 'two')[least - 1]} of {', '.join(some)} under {task.asked_under}")
     beside = TASKS[selected.get("beside", task.name)]

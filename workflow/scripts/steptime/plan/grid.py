@@ -127,6 +127,8 @@ def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bo
         return False
     policy = TASKS[selection.get("task", USUAL_TASK)].policy(configuration.grid)
     known, chosen = configuration.networks, selection["networks"]
+    if selection.get("apart") and not any("part_of" in known[name] for name in policy.networks):
+        return False
     networks = {
         known[name].get("variant_of", name)
         for name in policy.networks
