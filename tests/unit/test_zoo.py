@@ -11,7 +11,7 @@ from steptime.merge import measured as merged
 from steptime.plan.cell import key_of
 from steptime.reading import InputError
 
-FAST = {"vector": "AVX2", "blas": ["OpenBLAS", "oneDNN"], "at_run_time": True}
+FAST = {"vector": "AVX2", "blas": ["reference BLAS", "OpenBLAS", "oneDNN"], "at_run_time": True}
 SLOW = {"vector": "SSE", "blas": ["Eigen", "reference BLAS"], "at_run_time": False}
 OLD = {
     "environment": "tensorflow-1.2",

@@ -96,9 +96,13 @@ def _notes(inputs: Inputs) -> list[str]:
 def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
     """Draws a line for each label; returns the legend's keys, with what the time comes to on the most devices."""
     keys = []
+    turns: dict[str, int] = {}
     for (source, label), line in data.groupby(["source", "label"], sort=False):
-        # Ours are dashed and outlined.
-        style = frameworks[line["framework"].iloc[0]].line(source == "ours")
+        name = line["framework"].iloc[0]
+        if source == "ours":
+            # Dashed and outlined, each version in dashes of its own.
+            turns[name] = turns.get(name, 0) + 1
+        style = frameworks[name].line(turns[name] if source == "ours" else 0)
         axes.plot(line["devices"], line["relative_time"], **style, zorder=3)
         end = line["relative_time"].iloc[-1]
         words = f"{label}: {'+' if end > 1 else '−'}{significant(100 * abs(end - 1), 2)} %"

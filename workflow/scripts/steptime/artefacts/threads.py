@@ -77,13 +77,13 @@ def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str,
 
 def _styles(data: pd.DataFrame, frameworks: Frameworks) -> curves.Styles:
     """Ours are solid and filled, the paper's dashed and hollow; its machines differ in dashes."""
-    is_ours = data["source"] == "ours"
-    ours = curves.styles_of(data[is_ours], frameworks, "line")
-    lines = data[~is_ours].drop_duplicates("line")
-    turns = lines.groupby("framework").cumcount() + 1
-    return ours | {
-        line: frameworks[name].line(turn)
-        for line, name, turn in zip(lines["line"], lines["framework"], turns, strict=True)
+    lines = data.drop_duplicates(["source", "line"])
+    turns = lines.groupby(["source", "framework"]).cumcount()
+    return {
+        row.line: frameworks[row.framework].version(turn)
+        if row.source == "ours"
+        else frameworks[row.framework].line(turn + 1)
+        for row, turn in zip(lines.itertuples(), turns, strict=True)
     }
 
 

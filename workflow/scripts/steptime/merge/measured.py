@@ -17,6 +17,8 @@ from steptime.statistics import words
 from steptime.statistics.words import Statistics
 
 DESCRIPTION = b"steptime"
+# Beside one of these, a libblas.so multiplies nothing and leads to it, as Debian's of OpenBLAS.
+MADE_FOR_PROCESSORS = {"OpenBLAS", "MKL", "ATLAS", "BLIS"}
 # What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
 ARITHMETIC = ["vector", "blas", "at_run_time"]
 
@@ -118,13 +120,20 @@ def _with_arithmetic(
         vector = known.get("vector", "")
         if cell.status == "ok" and vector == "SSE" and not known["at_run_time"]:
             cell.marks.append("without AVX")
-        if cell.status == "ok" and REFERENCE in known.get("blas", []):
+        if cell.status == "ok" and REFERENCE in _blas(known):
             cell.marks.append(REFERENCE)
         if told_keys and cell.status == "ok" and words.key(cell._asdict()) in told_keys:
             cell.marks.append("told of AVX2")
         vectors.append(taken(vector) if "told of AVX2" in cell.marks else vector)
     return cells.assign(
         vector=vectors,
-        blas=[", ".join(known.get("blas", [])) for known in codes],
+        blas=[", ".join(_blas(known)) for known in codes],
         at_run_time=[known.get("at_run_time", False) for known in codes],
     )
+
+
+def _blas(known: dict[str, Any]) -> list[str]:
+    """The libraries of products of an environment."""
+    found = known.get("blas", [])
+    leads = MADE_FOR_PROCESSORS & {*found}
+    return [each for each in found if not (leads and each == REFERENCE)]

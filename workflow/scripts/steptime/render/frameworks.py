@@ -7,6 +7,7 @@ from typing import Any
 from steptime.reading import read_yaml
 
 DASHES = ("-", "--", ":", "-.")
+FILLS = ("full", "left", "top", "right", "bottom")
 UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
 
 
@@ -30,6 +31,11 @@ class Framework:
         """The style of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
         style = {"linestyle": DASHES[turn % len(DASHES)]}
         return self.style | style | {"markerfacecolor": "white" if turn else self.colour}
+
+    def version(self, turn: int) -> dict[str, Any]:
+        """The style of one of its versions beside hollow lines of others: further ones have half of a marker filled."""
+        fill = {"fillstyle": FILLS[turn % len(FILLS)], "markerfacecoloralt": "white"}
+        return self.style | {"linestyle": "-"} | fill
 
 
 class Frameworks:
