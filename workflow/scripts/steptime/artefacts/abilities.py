@@ -89,7 +89,8 @@ def _of_package(package: Row) -> dict[str, Ability]:
     source = f"metadata of the package {package['distribution']} {package['version']}"
     languages = ", ".join(package["languages"])
     share = package["compiled"] / max(1, package["compiled"] + package["python"])
-    note = f"share of the package's code by bytes; its metadata names {languages}"
+    note = "share of the package's code by bytes"
+    note += f"; its metadata names {languages}" if languages else ""
     known = Ability(package["licence"], source)
     return {
         "licence": known if package["licence"] else Ability("", f"the {source} names none"),
