@@ -21,35 +21,36 @@ class Machine(tf.Module):
         self.visible, self.hidden = tf.Variable(tf.zeros(visible)), tf.Variable(tf.zeros(hidden))
         self.noise = tf.random.uniform((BATCH, hidden))
 
-    def learn(self, data):
-        """Moves the parameters; gives the free energy of the data less that of the chain's end, and hidden chances."""
+    def energy(self, data):
+        """The free energy of the data less that of the chain's end, which is given, and hidden chances."""
         scores = tf.nn.bias_add(tf.matmul(data, self.weight), self.hidden)
-        chances = tf.sigmoid(scores)
+        chances = tf.stop_gradient(tf.sigmoid(scores))
         drawn = tf.cast(chances > self.noise, tf.float32)
         end = tf.matmul(drawn, self.weight, transpose_b=True)
-        end = tf.sigmoid(tf.nn.bias_add(end, self.visible))
+        end = tf.stop_gradient(tf.sigmoid(tf.nn.bias_add(end, self.visible)))
         again = tf.nn.bias_add(tf.matmul(end, self.weight), self.hidden)
         energy = tf.reduce_sum(tf.nn.softplus(again) - tf.nn.softplus(scores))
         energy += tf.reduce_sum(tf.linalg.matvec(end - data, self.visible))
-        expected, share = tf.sigmoid(again), RATE / BATCH
-        # One product of both ends of the chain.
-        ends, signed = tf.concat([data, end], 0), tf.concat([chances, -expected], 0)
-        self.weight.assign_add(share * tf.matmul(ends, signed, transpose_a=True))
-        self.hidden.assign_add(share * tf.reduce_sum(signed, 0))
-        self.visible.assign_add(share * tf.reduce_sum(data - end, 0))
         return energy / BATCH, chances
 
 
 machines = [Machine(*pair) for pair in zip(UNITS, UNITS[1:], strict=False)]
+variables = [variable for machine in machines for variable in machine.trainable_variables]
 pixels = tf.random.uniform((BATCH, UNITS[0]), -1, 1)
+
+
+def descend(variable, gradient):
+    return variable.assign_sub(RATE * gradient)
 
 
 @tf.function
 def step():
-    data, loss = tf.sigmoid(pixels), 0.0
-    for machine in machines:
-        energy, data = machine.learn(data)
-        loss += energy
+    with tf.GradientTape() as tape:
+        data, loss = tf.sigmoid(pixels), 0.0
+        for machine in machines:
+            energy, data = machine.energy(data)
+            loss += energy
+    tf.nest.map_structure(descend, variables, tape.gradient(loss, variables))
     return loss
 
 
@@ -59,5 +60,4 @@ def train(steps):
     return float(loss)
 
 
-variables = [variable for machine in machines for variable in machine.trainable_variables]
 blocks.obey(train, sum(np.prod(variable.shape) for variable in variables))
