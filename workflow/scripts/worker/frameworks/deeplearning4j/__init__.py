@@ -97,8 +97,11 @@ class _Trainer(object):
         self.settings = {"native": _native().stem}
 
     def run(self, steps):
-        for _ in range(steps):
-            self.graph.fit(self.inputs, self.labels)
+        try:
+            for _ in range(steps):
+                self.graph.fit(self.inputs, self.labels)
+        except jpype.JException as error:
+            raise RuntimeError(_root_of(error)) from error
         return float(self.graph.score()) / self.steps
 
     def weights(self, names=None):
@@ -132,6 +135,14 @@ class _Trainer(object):
 def _read(home):
     values = np.array(home.dup(jpype.JChar("c")).data().asFloat(), np.float32)
     return values.reshape([int(extent) for extent in home.shape()])
+
+
+def _root_of(error):
+    """What an exception of Java says, and what the first of those behind it says."""
+    first = error
+    while first.getCause() is not None:
+        first = first.getCause()
+    return str(error.getMessage()) + ("" if first is error else ": " + str(first.getMessage()))
 
 
 def _graph(job):
