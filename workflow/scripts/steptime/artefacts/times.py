@@ -274,7 +274,8 @@ def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
 
 def _ratio_group(platform: str, paper: dict[str, Any]) -> str:
     theirs = paper["platforms"][platform]
-    return f"Ours ÷ theirs on the {theirs['name']}" + ", threads" * (theirs["device"] == "cpu")
+    heading = f"Ours ÷ theirs on the {theirs['name']}"
+    return f"{heading}, threads" if theirs["device"] == "cpu" else heading
 
 
 def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
@@ -336,7 +337,7 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
     names = ", ".join(paper["platforms"][name]["name"] for name in gpus)
     more = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
     peaks = [
-        f"{entry['name']} {entry['peak_gflops']}" + " a core" * (entry["device"] == "cpu")
+        f"{entry['name']} {entry['peak_gflops']}{' a core' if entry['device'] == 'cpu' else ''}"
         for entry in platforms
         if "peak_gflops" in entry
     ]

@@ -278,7 +278,8 @@ def _place(path: Path, target: Path) -> Path:
     known = trusted.record(path).get("proof_id")
     if known in (None, trusted.record(target).get("proof_id")):
         return target
-    base, details = path.stem.removesuffix(".details"), ".details" * path.stem.endswith(".details")
+    details = ".details" if path.stem.endswith(".details") else ""
+    base = path.stem.removesuffix(details)
     return target.with_name(f"{base.removesuffix(f'.{known}')}.{known}{details}.json")
 
 

@@ -79,7 +79,8 @@ def _differ(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 def _other_machine(sides: list[pd.DataFrame]) -> str:
     kinds, ids = ([_values(rows, column) for rows in sides] for column in ("kind", "machine_id"))
-    return "They are two machines of the same kind." * (kinds[0] == kinds[1] and ids[0] != ids[1])
+    is_another = kinds[0] == kinds[1] and ids[0] != ids[1]
+    return "They are two machines of the same kind." if is_another else ""
 
 
 def _when(sides: list[pd.DataFrame]) -> str:

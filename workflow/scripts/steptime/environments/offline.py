@@ -35,7 +35,7 @@ def main() -> None:
     carried = [pin for pin in pins(needed + rest) if is_among(pin, names)]
     there = here | {pin.partition("==")[0] for pin in carried}
     if lacking := [pin for pin in pins(needed) if pin.partition("==")[0] not in there]:
-        more = f" and {len(lacking) - MOST_NAMED} more" * (len(lacking) > MOST_NAMED)
+        more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
         sys.exit(
             f"Without an index, the workflow lacks {', '.join(lacking[:MOST_NAMED])}{more}: put their wheels into a "
             "folder that PIP_FIND_LINKS names (docs/guides/offline.md)."

@@ -81,7 +81,9 @@ def _matrix(place: dict[str, Any], names: Names) -> list[str]:
     )
     total = "overall" if count == len(networks) else f"overall, of {count}"
     sizes = Counter(names[key] for key in networks)
-    headings = [names[key] + f"/{key[1]}" * (sizes[names[key]] > 1) for key in networks]
+    headings = [
+        f"{names[key]}/{key[1]}" if sizes[names[key]] > 1 else names[key] for key in networks
+    ]
     body = [
         [name, *(_entry(entries.get(name)) for entries in networks.values()), _mean(mean)]
         for name, mean in means.items()
@@ -96,7 +98,8 @@ def _entry(entry: dict[str, Any] | None) -> str:
         return DASH
     is_shortest = entry["is_shortest"]
     text = significant(1000 * entry["seconds"], 4) if is_shortest else entry["ratio"]
-    return text.replace(" ", "") + "*" * entry["disturbed"]
+    text = text.replace(" ", "")
+    return f"{text}*" if entry["disturbed"] else text
 
 
 def _mean(mean: dict[str, str]) -> str:

@@ -224,5 +224,5 @@ def _advice(kind: str, known: dict[str, dict[str, Any]], device: str) -> str:
     return (
         f"add one that does, such as {fitting[0]},"
         if fitting
-        else f"write such a{'n' * (kind[0] in 'aeiou')} {kind},"
+        else f"write such {'an' if kind[0] in 'aeiou' else 'a'} {kind},"
     )

@@ -147,7 +147,9 @@ def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> s
     alias = ALIASES.get(begun, begun) + dash + version
     near = [alias] if alias in known else difflib.get_close_matches(alias, known, 1)
     near += [each for each in known if each.endswith(f"_{alias}")]
-    names = ", ".join(known[:MOST_NAMES]) + " and more" * (len(known) > MOST_NAMES)
+    names = ", ".join(known[:MOST_NAMES])
+    if len(known) > MOST_NAMES:
+        names += " and more"
     return f"did you mean '{near[0]}'?" if near else f"{otherwise} {names}."
 
 
