@@ -15,6 +15,8 @@ from steptime.machine import cgroups
 from steptime.machine.gpu import gpus
 
 CPUS = Path("/sys/devices/system/cpu")
+# The setting that holds is in brackets: "always [madvise] never".
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # What decides the speed of products in float32, and in bfloat16.
 INSTRUCTION_SETS = {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}
 
@@ -24,6 +26,7 @@ def describe() -> dict[str, Any]:
     return {
         "cpu": cpu(),
         "memory_bytes": psutil.virtual_memory().total,
+        "huge_pages": (read_text(HUGE_PAGES) or "").partition("[")[2].partition("]")[0],
         "os": operating_system(),
         "kernel": platform.release(),
         "glibc": "-".join(platform.libc_ver()),

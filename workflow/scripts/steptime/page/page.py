@@ -194,6 +194,7 @@ def _described(machine: dict[str, Any]) -> dict[str, str]:
         "Frequency governor": cpu.get("governor") or "",
         "Virtual machine": "yes" if cpu.get("virtual") else "no",
         "Memory": gibibytes(machine.get("memory_bytes")),
+        "Huge pages": machine.get("huge_pages", ""),
         "GPUs": "; ".join(gpus) or "none",
         "System": ", ".join(filter(None, system)),
     }
