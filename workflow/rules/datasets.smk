@@ -17,7 +17,7 @@ rule prepare_dataset:
         OWN_SOFTWARE
     params:
         entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
-        code=digests.program_digest("steptime.datasets.splits"),
+        code=lambda wildcards: digests.program_digest("steptime.datasets.splits"),
     shell:
         '"$STEPTIME_LAUNCH" datasets.splits --dataset {wildcards.dataset}'
         " --train {output.train} --test {output.test} 2>&1 | tee {log} >&2"

@@ -43,7 +43,7 @@ rule read_metadata:
         OWN_SOFTWARE
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
-        code=digests.program_digest("steptime.environments.metadata"),
+        code=lambda wildcards: digests.program_digest("steptime.environments.metadata"),
     shell:
         '"$STEPTIME_LAUNCH" environments.metadata --manifest {input.manifest} --package {params.package:q}'
         " --output {output} 2>&1 | tee {log} >&2"

@@ -17,7 +17,7 @@ rule peak:
         host=100,
     params:
         threads=threads_on,
-        code=digests.program_digest("steptime.machine.peak"),
+        code=lambda wildcards: digests.program_digest("steptime.machine.peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2'
 
@@ -41,7 +41,7 @@ rule gpu_peak:
     params:
         environments=environments_on,
         threads=threads_on,
-        code=digests.program_digest("steptime.machine.gpu_peak"),
+        code=lambda wildcards: digests.program_digest("steptime.machine.gpu_peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.gpu_peak --platform {wildcards.platform} --threads {params.threads}'
         " --environments {params.environments} --output {output} 2>&1 | tee {log} >&2"
@@ -59,6 +59,6 @@ rule topology:
     resources:
         **asked_of_slurm(),
     params:
-        code=digests.program_digest("steptime.machine.topology"),
+        code=lambda wildcards: digests.program_digest("steptime.machine.topology"),
     shell:
         '"$STEPTIME_LAUNCH" machine.topology --output {output} 2>&1 | tee {log} >&2'

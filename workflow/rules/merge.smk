@@ -19,7 +19,7 @@ rule compare_results:
         OWN_SOFTWARE
     params:
         plan=str(PLAN_FILE),
-        code=digests.program_digest("steptime.merge.statistics"),
+        code=lambda wildcards: digests.program_digest("steptime.merge.statistics"),
     shell:
         '"$STEPTIME_LAUNCH" merge.statistics --plan {params.plan} --output {output} 2>&1 | tee {log} >&2'
 

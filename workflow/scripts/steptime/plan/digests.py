@@ -57,7 +57,7 @@ def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
         path = waiting.pop()
         if path not in files:
             files.add(path)
-            waiting += _read_by(path, path.read_text(errors="replace"), unused)
+            waiting += _read_by(path, path.read_text(errors="replace"), frozenset(unused))
     return sorted(files)
 
 
@@ -88,7 +88,8 @@ def _short(summary: Any) -> str:
     return summary.hexdigest()[:16]
 
 
-def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
+@cache
+def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
     """The project's files that a file with this text imports or names."""
     others = _others(path.parent)
     if path.suffix != ".py":
@@ -105,7 +106,6 @@ def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
     return files + [others[name] for name in sorted(strings & others.keys())]
 
 
-@cache
 def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
     """Every (level, module) that a Python text imports, every string in it, and whether it names its `__path__`."""
     imported, strings, lists_itself = [], set(), False
