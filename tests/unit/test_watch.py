@@ -6,6 +6,7 @@ import statistics
 import sys
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -269,14 +270,13 @@ STALLS = {"2.1.0": (0.01, 0.0), "2.2.0": (0.0, 0.29), "2.3.0": (0.01, 0.29)}
     ],
 )
 def test_the_release_that_changed_a_time_is_found(
-    folder, monkeypatch, capsys, times, last, alike, status, words
+    monkeypatch, capsys, times, last, alike, status, words
 ):
     monkeypatch.setattr(bisect, "Watch", Held)
     monkeypatch.setattr(Held, "times", times)
     monkeypatch.setattr(Held, "last", last)
     monkeypatch.setattr(Held, "alike", alike)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(candidate, "releases", lambda *_: [])
+    folder = SimpleNamespace(add=lambda base, release: f"{base}-{release}")
     options = argparse.Namespace(networks=["lstm32"], margin=0.03)
     known = bisect.within(["2.0.0", *times], "2.0.0", last)
     assert bisect.Search(folder, TORCH, options, known).run() == status
