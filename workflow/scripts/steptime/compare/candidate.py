@@ -25,7 +25,7 @@ from steptime.plain import few
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
 from steptime.plan.schemas import meant, require
-from steptime.reading import InputError
+from steptime.reading import InputError, read_yaml
 from steptime.tasks import TASKS
 
 # What the workflow consists of.
@@ -92,7 +92,7 @@ class Folder:
             return self._of_wheel(base, path)
         if path.suffix in (".yaml", ".yml") and path.is_file():
             name = path.stem if path.stem != base else f"{base}-again"
-            return self._write(base, name, yaml.safe_load(path.read_text()))
+            return self._write(base, name, read_yaml(path))
         if not VERSION.fullmatch(candidate):
             advice = f"write a version of {framework}, the path of a wheel (.whl) or of a file of pins (.yaml)"
             near = meant(candidate, sum((each["environments"] for each in frameworks.values()), []))
@@ -237,7 +237,7 @@ class Folder:
 
     def _frameworks(self) -> dict[str, Any]:
         """The frameworks of the folder, in which older releases are environments as all others are."""
-        frameworks = yaml.safe_load((self.root / "config/frameworks.yaml").read_text())
+        frameworks = read_yaml(self.root / "config/frameworks.yaml")
         for entry in frameworks.values():
             entry["environments"] += entry.pop("history", [])
         return frameworks
@@ -247,7 +247,7 @@ class Folder:
         return next(name for name in known if environment in known[name]["environments"])
 
     def _content(self, environment: str) -> Any:
-        return yaml.safe_load((self.root / f"envs/{environment}.yaml").read_text())
+        return read_yaml(self.root / f"envs/{environment}.yaml")
 
     def _link(self, environment: str) -> None:
         """Uses an environment of the project where it stands: the workflow looks itself whether it is as pinned."""
