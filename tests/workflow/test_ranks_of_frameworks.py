@@ -32,7 +32,7 @@ from steptime.supervisor.supervise import run_worker
 
 pytestmark = pytest.mark.alone
 
-QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-sync")
+QUICK = (f"{TORCH}-mixed", f"{MXNET}-sync")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 # Of PLANTED, one of each exchange.
@@ -163,7 +163,7 @@ def listening():
     return {each.removeprefix("::ffff:") for each in found}
 
 
-@pytest.mark.parametrize("environment", [TORCH, MXNET] + [JAX] * ALL)
+@pytest.mark.parametrize("environment", [TORCH, MXNET, JAX] if ALL else [TORCH])
 def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_alone(
     environment, tmp_path, monkeypatch
 ):
