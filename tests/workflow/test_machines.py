@@ -10,7 +10,8 @@ import yaml
 # Two checkouts on one machine stand for two machines; each gives its cells another number of threads.
 CORES = {"desktop": 1, "server": 2}
 GRID = {
-    "environments": ["torch", "mxnet"],
+    "environments": ["standin-1.0"],
+    "modes": {"standin": ["good", "greedy"]},
     "networks": ["tiny"],
     "threads": {"table": ["all"], "figure": ["all"]},
     "sampling": {"budget_seconds": 0.5, "precision": 0.1, "least_samples": 5},
@@ -32,7 +33,7 @@ def configured(checkout, platforms, **needs):
 @pytest.fixture(scope="module")
 def machines(new_checkout):
     """A checkout for each platform, in which its cells were measured."""
-    checkouts = {name: configured(new_checkout("slurm"), [name]) for name in CORES}
+    checkouts = {name: configured(new_checkout("faults"), [name]) for name in CORES}
     runs = [checkout.start(*CONFIG, "--", "steptime_times") for checkout in checkouts.values()]
     for run in runs:
         printed, _ = run.communicate(timeout=1200)
@@ -43,7 +44,7 @@ def machines(new_checkout):
 @pytest.fixture
 def elsewhere(new_checkout):
     """A checkout on a machine that is none of the two."""
-    return configured(new_checkout("slurm"), list(CORES), cpu="another processor")
+    return configured(new_checkout("faults"), list(CORES), cpu="another processor")
 
 
 def table_of(checkout):
@@ -69,15 +70,14 @@ def test_what_two_machines_packed_is_one_table_with_a_column_of_each(machines, e
         carry(checkout, "pack", "--to", packed)
         carry(elsewhere, "take", "--from", packed, "--platforms", "platforms.yaml")
     rows, text = table_of(elsewhere)
-    found = rows.groupby("platform")[["threads", "environment"]].agg(["max", "nunique"])
-    assert found["threads"]["max"].to_dict() == CORES and set(found["environment"]["nunique"]) == {
-        2
-    }
+    found = rows.groupby("platform")[["threads", "mode"]].agg(["max", "nunique"])
+    assert found["threads"]["max"].to_dict() == CORES
+    assert set(found["mode"]["nunique"]) == {2}
     assert all(f"Here: {name}" in text for name in CORES), text
     for name, checkout in machines.items():
         own = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
-        own = own[own["source"] == "ours"].set_index("environment")["ours"].to_dict()
-        assert rows[rows["platform"] == name].set_index("environment")["ours"].to_dict() == own
+        own = own[own["source"] == "ours"].set_index("mode")["ours"].to_dict()
+        assert rows[rows["platform"] == name].set_index("mode")["ours"].to_dict() == own
 
 
 needs_store = pytest.mark.skipif(
@@ -106,6 +106,7 @@ def test_a_store_gets_what_its_own_platform_trains_too(new_checkout, tmp_path):
     entries = yaml.safe_load((checkout.root / "platforms.yaml").read_text())
     entries["server"]["cpu"] = "another processor"
     (checkout.root / "platforms.yaml").write_text(yaml.safe_dump(entries))
+    frameworks = {"environments": ["torch", "mxnet"], "modes": {}}
     training = {
         "networks": ["mnist"],
         "threads": ["all"],
@@ -114,7 +115,9 @@ def test_a_store_gets_what_its_own_platform_trains_too(new_checkout, tmp_path):
         "budget_seconds": 60,
     }
     (checkout.root / "mine.yaml").write_text(
-        yaml.safe_dump(GRID | {"platforms": ["desktop", "server"], "training": training})
+        yaml.safe_dump(
+            GRID | frameworks | {"platforms": ["desktop", "server"], "training": training}
+        )
     )
     jobs = checkout.planned(*CONFIG, f"store={tmp_path}/shared/steptime", "--", "share")
     # Two steps and four trainings.

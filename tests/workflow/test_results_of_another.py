@@ -61,6 +61,14 @@ def there(new_checkout):
     return checkout
 
 
+@pytest.fixture(scope="module")
+def packed(there, tmp_path_factory):
+    """What was measured there, as it is carried."""
+    path = tmp_path_factory.mktemp("packed") / "all.tar.gz"
+    assert carry(there, "pack", "--to", path).returncode == 0
+    return path
+
+
 @pytest.fixture
 def here(new_checkout):
     return configured(new_checkout("faults"))
@@ -89,11 +97,10 @@ def test_a_wider_network_is_measured_though_snakemake_remembers_nothing(there, h
     ],
 )
 def test_results_of_something_else_are_not_taken_and_not_shown(
-    there, here, tmp_path, name, changes, words
+    there, here, packed, name, changes, words
 ):
-    assert carry(there, "pack", "--to", tmp_path / "all.tar.gz").returncode == 0
     edit(here, name, changes)
-    refused = carry(here, "take", "--from", tmp_path / "all.tar.gz")
+    refused = carry(here, "take", "--from", packed)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
     assert words in refused.stderr and "Nothing was taken" in refused.stderr
     assert not (here.root / "results/cells").exists()
@@ -187,10 +194,9 @@ def test_what_is_measured_again_has_its_reference_again(there, here):
 
 
 @pytest.mark.seldom
-def test_what_is_measured_beside_a_carried_reference_has_its_own(there, here, tmp_path):
+def test_what_is_measured_beside_a_carried_reference_has_its_own(here, packed):
     """One that lets everything pass, say. What it was carried with is not measured again."""
-    assert carry(there, "pack", "--to", tmp_path / "all.tar.gz").returncode == 0
-    assert carry(here, "take", "--from", tmp_path / "all.tar.gz").returncode == 0
+    assert carry(here, "take", "--from", packed).returncode == 0
     (path,) = (here.root / "results/references/carried").iterdir()
     content = path.read_bytes()
     assert here.planned(*WHAT).keys() == MADE_OF_ROWS
