@@ -24,6 +24,11 @@ LOCKS = tempfile.TemporaryDirectory(prefix="steptime-locks-")
 os.environ["STEPTIME_LOCKS"] = LOCKS.name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has the longest begin first, so that no other process waits for it in the end."""
+    items.sort(key=lambda item: item.path.name not in ("test_slurm.py", "test_real_run.py"))
+
+
 def hear_interrupts() -> None:
     """For a new process: what the background of a shell starts is born deaf to Ctrl-C, what `nohup` starts to the end
     of a terminal; a run at a terminal is not.
@@ -153,13 +158,6 @@ def another_program(monkeypatch):
     from steptime import run
 
     monkeypatch.setattr(run, "TOLD", {})
-
-
-@pytest.fixture(scope="session")
-def whole_run(new_checkout):
-    """A checkout in which the grid `ci` was run with real frameworks, and what Snakemake printed."""
-    checkout = new_checkout()
-    return checkout, checkout.run("--config", "grid=ci", "--", "all", seconds=3600)
 
 
 @pytest.fixture(scope="session")
