@@ -25,6 +25,7 @@ from cells import ROOT, configuration  # noqa: E402
 from planted import DEFECTS, RECURRENT_ONLY  # noqa: E402
 from tables import print_tables  # noqa: E402
 
+from shared.precisions import PRECISIONS, USUAL, marked  # noqa: E402
 from steptime import networks  # noqa: E402
 from steptime.cells.measure import fill  # noqa: E402
 from steptime.environments import interpreter  # noqa: E402
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode")
+    parser.add_argument("--precision", choices=PRECISIONS, default=USUAL)
     parser.add_argument("--defects", nargs="*", help="all, or these: see planted.py")
     parser.add_argument("--rows", type=Path, help="a file to add the rows to")
     parser.add_argument(
@@ -60,10 +62,11 @@ def prove(options: argparse.Namespace, network: str):
     known = configuration.load(ROOT, {})
     spec = networks.specify(network, known.networks)
     batch = options.batch or networks.resolve(network, known.networks)["batch"]
-    path = ROOT / f"results/references/{network}-b{batch}.npz"
+    rounded = marked(options.precision, "-")
+    path = ROOT / f"results/references/{network}-b{batch}{rounded}.npz"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, **reference.compute(spec, batch))
+        np.savez(path, **reference.compute(spec, batch, options.precision))
     entry = known.entry_of(options.environment)
     mode, defects = options.mode or entry["modes"][0], ["right"]
     if options.defects is not None:
@@ -75,7 +78,7 @@ def prove(options: argparse.Namespace, network: str):
         "adapter": entry["adapter"],
         "spec": spec,
         "mode": mode,
-        "precision": "float32",
+        "precision": options.precision,
         "batch": batch,
         "threads": options.threads,
         "device": "cpu",
@@ -100,6 +103,7 @@ def prove(options: argparse.Namespace, network: str):
     about = {
         "environment": options.environment,
         "mode": mode,
+        "precision": options.precision,
         "network": network,
         "batch": batch,
         "threads": options.threads,
@@ -119,7 +123,7 @@ def as_line(row: dict) -> str:
             nearest[kind] = (what, off, limit)
     told = [f"{what}: {off:.1e} of {limit:.1e}" for what, off, limit in nearest.values()]
     verdict = f"refused ({row['refused'][0]})" if row["refused"] else "passes"
-    about = ("environment", "network", "batch", "threads", "defect")
+    about = ("environment", "mode", "precision", "network", "batch", "threads", "defect")
     lacking = [row["lacking"]] if row["lacking"] else []
     cells = [*(str(row[name]) for name in about), *told, verdict, *lacking]
     return "| " + " | ".join([*cells, f"{row['process_seconds']:.1f} s"]) + " |"

@@ -318,9 +318,20 @@ def _first_vector(parameters):
     return next(parameter for parameter in parameters if len(parameter["shape"]) == 1)
 
 
+def other_precision(right, adapter, parts, asked):
+    """Products of bfloat16 in place of float32's, or of float32 in place of those that are asked for."""
+
+    def build(job):
+        job.precision = "float32" if job.precision != "float32" else "bfloat16"
+        return right(job)
+
+    return build
+
+
 SEQUENCES = ("tokens", "one_hot")
 BFLOAT16, TF32 = 8, 11
 DEFECTS = {
+    "another precision": other_precision,
     "bfloat16 products": in_bits(BFLOAT16),
     "TF32, first layer": in_bits(TF32, 0),
     "TF32, middle layer": in_bits(TF32, 0.5),

@@ -80,7 +80,7 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         (job("rnn32", "neon"), "neon has the layers of Shi et al.'s networks alone"),
         (job("mnist", "singa"), "SINGA 3.0 has no optimiser but SGD"),
         (job(mode="xla"), "the adapter torch has no mode 'xla'; it has eager, compiled"),
-        (job(precision="bfloat16"), "has no precision 'bfloat16'; it has float32"),
+        (job(precision="float16"), "has no precision 'float16'; it has float32"),
         (job(exchange="sync"), "has no exchange 'sync'"),
         (job(adapter="neon", task="training"), "the adapter neon has no task 'training'"),
         (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),

@@ -26,6 +26,7 @@ from worker.tasks import step
 BATCH = 32
 STEP_SECONDS = 0.005
 FLOAT32 = PRECISIONS["float32"]
+DEEP = ("resnet50", "lstm32")
 SAMPLING = {"budget_seconds": 0.1, "precision": 0.5, "least_samples": 3}
 
 
@@ -127,7 +128,7 @@ def products_of(bits, shortened):
 
 
 @pytest.mark.seldom
-@pytest.mark.parametrize("network", ["fcn5", "resnet50", "lstm32"])
+@pytest.mark.parametrize("network", ["fcn5", *DEEP])
 def test_tf32_has_limits_of_its_own(network, references):
     path = references(network, "tf32")
     for shortened in (rounded, cut_off):
@@ -137,6 +138,19 @@ def test_tf32_has_limits_of_its_own(network, references):
     refused = products_of(4 if network == "resnet50" else 8, cut_off)
     with pytest.raises(NotEquivalent, match="at full size"):
         measure(network, refused, path, precision="tf32")
+
+
+@pytest.mark.parametrize(
+    "network", ["fcn5", *(pytest.param(each, marks=pytest.mark.seldom) for each in DEEP)]
+)
+def test_bfloat16_is_what_keeps_no_fewer_bits_and_no_more(network, references):
+    path = references(network, "bfloat16")
+    right = measure(network, products_of(8, rounded), path, precision="bfloat16")["proven"]
+    assert right["lacking"] == "" and right["change"] > PRECISIONS["bfloat16"].least
+    with pytest.raises(NotEquivalent, match="in the median: products keep more bits"):
+        measure(network, Trainer, path, precision="bfloat16")
+    with pytest.raises(NotEquivalent, match="at full size"):
+        measure(network, products_of(4, rounded), path, precision="bfloat16")
 
 
 def test_the_last_samples_are_those_that_another_trainer_repeats(references, short):

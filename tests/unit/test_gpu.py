@@ -169,12 +169,34 @@ def test_products_that_keep_fewer_bits_than_float32_are_refused(bits):
         return left @ right
 
     assert rounding.kept_bits(product) == bits
-    for precision, wanted in (("float32", 23), ("tf32", 10)):
+    for precision, wanted in (("float32", 23), ("tf32", 10), ("bfloat16", 7)):
         if bits == wanted:
             rounding.require(precision, product)
         else:
             with pytest.raises(contract.NotEquivalent, match=f"keep {bits} of 23 bits"):
                 rounding.require(precision, product)
+
+
+@pytest.mark.parametrize(
+    ("order", "flags", "unit"),
+    [
+        ([[1], [0], [3], [2]], "avx2 avx512_bf16", "AVX-512 BF16"),
+        ([[0, 2], [1, 3]], "amx_bf16", "AMX"),
+        ([[1], [0], [3], [2]], "avx2", "emulated by shifts"),
+        ([[0], [1], [2], [3]], "amx_bf16 avx512_bf16", "emulated by shifts"),
+    ],
+)
+def test_the_order_in_which_products_are_added_shows_the_unit_of_bfloat16(
+    order, flags, unit, monkeypatch
+):
+    def product(left, right):
+        total = np.float32(0)
+        for group in order:
+            total += sum((left[0, each] * right[each, 0] for each in group), np.float32(0))
+        return np.full_like(left, total)
+
+    monkeypatch.setattr(rounding, "flags", flags.split)
+    assert rounding.unit(product) == unit
 
 
 @pytest.mark.parametrize(

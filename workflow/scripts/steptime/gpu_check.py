@@ -37,7 +37,7 @@ BUDGET_SECONDS = 570.0
 LIMIT_SECONDS = 120.0
 PROVEN = ("fcn5", "alexnet", "resnet50", "lstm32")
 TIMED, BATCH = "fcn5", 64
-ROUNDED = [name for name in PRECISIONS if name != USUAL]
+ROUNDED = [name for name, each in PRECISIONS.items() if name != USUAL and "gpu" in each.devices]
 PEAK = ("precisions", "bytes_per_second", "transfers", "peers", "no_peers", "blas")
 SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
 # As much of the GPU as holds no network of the check.

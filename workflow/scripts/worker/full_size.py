@@ -426,6 +426,12 @@ class Proof(object):
             off = float(np.median(counted))
             limit = middle + BLURS * sketch.READING
             self.held.append(("middle", "the median gradient", off, limit))
+            if off < self.precision.least:
+                words = (
+                    "at full size, the gradients are off by {:.2g} of their length in the median: "
+                )
+                words += "products keep more bits than those of {}"
+                self.refuse(words.format(off, self.job["precision"]))
             if not off <= limit:
                 words = "at full size, the gradients are off by {:.2g} of their length in the median (limit {:.2g})"
                 self.refuse(words.format(off, limit))

@@ -1,4 +1,4 @@
-"""How many bits the products of a GPU keep, found by one that shows it."""
+"""How many bits a framework's products keep, and which unit of a CPU adds them, found by products that show it."""
 
 import numpy as np
 
@@ -10,6 +10,10 @@ from .contract import NotEquivalent
 SIZE = 512
 # Behind the first one, of a float32.
 BITS = PRECISIONS[USUAL].bits
+# Four products whose sum is 0 where each is added to those before. VDPBF16PS adds the second of two first, TDPBF16PS
+# adds the first ones and the second ones apart (Intel 64 and IA-32 Architectures Software Developer's Manual).
+FACTORS = (2.0**12, 1.0, 0.5, -(2.0**12)), (2.0**12, 1.0, 1.0, 2.0**12)
+UNITS = {0.5: ("AVX-512 BF16", "avx512_bf16"), 1.0: ("AMX", "amx_bf16")}
 
 
 def kept_bits(product):
@@ -23,10 +27,32 @@ def kept_bits(product):
 
 
 def require(precision, product):
-    """Raises NotEquivalent where the products of a GPU keep other bits than those of a precision."""
+    """Raises NotEquivalent where products keep other bits than those of a precision."""
     kept, wanted = kept_bits(product), PRECISIONS[precision].bits
     if kept == wanted:
         return
-    words = "products on this GPU keep {} of {} bits, and those of {} keep {}: "
-    words += "the GPU has none, or what was set for them has no effect"
+    words = "products here keep {} of {} bits, and those of {} keep {}: "
+    words += "there are none, or what was set for them has no effect"
     raise NotEquivalent(words.format(kept, BITS, precision, wanted))
+
+
+def unit(product):
+    """The unit that adds products of bfloat16 on this CPU, by the order in which `product` adds them."""
+    left, right = np.zeros((2, SIZE, SIZE), np.float32)
+    left[:, :4], right[:4] = FACTORS[0], np.array(FACTORS[1])[:, None]
+    found = np.unique(np.asarray(product(left, right)))
+    shown, flag = UNITS.get(float(found[0]) if len(found) == 1 else 0.0, ("", ""))
+    # Older processors are made to follow the order of VDPBF16PS by shifts.
+    return shown if flag in flags() else "emulated by shifts"
+
+
+def flags():
+    """What this CPU has, in the kernel's words."""
+    with open("/proc/cpuinfo") as lines:
+        return next((line.split() for line in lines if line.startswith("flags")), [])
+
+
+def in_bfloat16(product):
+    """Settings that say which unit multiplies; raises NotEquivalent where products are not of bfloat16."""
+    require("bfloat16", product)
+    return {"bfloat16": unit(product)}

@@ -37,8 +37,8 @@ SIZES = (2048, 4096, 8192)
 SECONDS = 0.3  # for each product and each copy
 DEVICE_BYTES = 2**30
 HOST_BYTES = 2**28
-# As `cublas` of a precision says it. No framework is timed in bfloat16.
-PRODUCTS = {name: each.cublas for name, each in PRECISIONS.items()} | {"bfloat16": (14, 68)}
+# As `cublas` of a precision says it.
+PRODUCTS = {name: each.cublas for name, each in PRECISIONS.items()}
 FLOAT32, PLAIN, TRANSPOSED, DEFAULT = 0, 0, 1, -1
 # What cudaDeviceEnablePeerAccess says where it was done before.
 ALREADY = 704

@@ -197,7 +197,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
     inputs, labels = data.synthetic_batch(spec, batch)
     rounding = partial(coarse, bits=asked.significand)
-    with _Beside(partial(_step, still, start, inputs, labels, rounding), threads) as roughly:
+    with _Beside(partial(_rough, asked, still, start, inputs, labels), threads) as roughly:
         loss, gradients = _step(still, start, inputs, labels)
     sketches = _sketches(gradients)
     norms = np.array([found.norm for found in sketches])
@@ -326,7 +326,7 @@ def _steadied(spec, inputs, labels, turned, noise, precision):
     else:
         pools = {node["name"] for node in spec["nodes"] if node["op"] == "max_pool"}
     late = _late(spec, len(inputs), rounding)
-    rough, gradients = _step(late, start, inputs, labels, rounding)
+    rough, gradients = _rough(asked, late, start, inputs, labels, rounding)
     off = _off(gradients, sketches)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()
@@ -365,6 +365,14 @@ def _steadied(spec, inputs, labels, turned, noise, precision):
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),
     }
+
+
+def _rough(asked, spec, weights, inputs, labels, rounding=None):
+    """A step in a precision: of fewer bytes, products take weights that are rounded as all else is."""
+    rounding = rounding or partial(coarse, bits=asked.significand)
+    if asked.bytes < PRECISIONS[USUAL].bytes:
+        weights = {name: rounding(values) for name, values in weights.items()}
+    return _step(spec, weights, inputs, labels, rounding)
 
 
 def _of_one_window(spec, batch, names):

@@ -27,6 +27,23 @@ def cuda_versions():
     return found
 
 
+def narrowed(precision, values):
+    """Arrays of float32 in the type that a precision multiplies, as a step casts them; others as they are."""
+    if precision != "bfloat16":
+        return values
+    return jax.tree_util.tree_map(
+        lambda value: value.astype(jnp.bfloat16) if value.dtype == jnp.float32 else value, values
+    )
+
+
+def configure_cpu(precision):
+    """Settings of a precision; raises NotEquivalent where its products keep other bits."""
+    if precision != "bfloat16":
+        return {}
+    product = jax.jit(lambda *both: jnp.matmul(*narrowed(precision, both)))
+    return rounding.in_bfloat16(lambda *both: product(*both).astype(jnp.float32))
+
+
 def first_gpu(precision, asked):
     """The first GPU, with products as `asked`. Raises Unsupported without any, NotEquivalent for other products."""
     try:

@@ -3,6 +3,7 @@
 import torch
 
 from .. import kernels, rounding
+from ..contract import Unsupported
 
 # Before 2.0: with an MKL that must be told, and gradients that do not lie in memory as their weights do.
 OLD = not hasattr(torch, "compile")
@@ -27,6 +28,23 @@ def configure_cpu():
         return {"matmul": "oneDNN in float32 (fp32_precision bf16, found to lose no bit)"}
     matmul.fp32_precision = "ieee"
     return {"matmul": "PyTorch's choice"}
+
+
+def in_bfloat16(function):
+    """Has a function compute by PyTorch's mixed precision, with what it returns in float32."""
+    mixed = torch.autocast("cpu", torch.bfloat16)(function)
+    return lambda *given: mixed(*given).float()
+
+
+def configure_bfloat16():
+    """Settings of mixed precision on CPUs; raises NotEquivalent where its products keep other bits."""
+    if not hasattr(torch, "autocast"):
+        raise Unsupported("PyTorch {} has no mixed precision on CPUs".format(torch.__version__))
+    product = in_bfloat16(torch.mm)
+    shown = rounding.in_bfloat16(
+        lambda left, right: product(torch.from_numpy(left), torch.from_numpy(right)).numpy()
+    )
+    return dict(shown, autocast="bfloat16")
 
 
 def _product_on_gpu(left, right):

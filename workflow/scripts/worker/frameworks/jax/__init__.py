@@ -28,7 +28,7 @@ OPTIONS = {
 }
 DEVICES = ("cpu", "gpu")
 # Of itself, JAX rounds products and convolutions of float32 to TF32.
-PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}}
+PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}, "bfloat16": {}}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
@@ -86,7 +86,8 @@ class Trainer(object):
 
             def aimed(values):
                 fresh = {}
-                return compute_loss(job.spec, drawn, values, batch, answers, fresh), fresh
+                given = jax_settings.narrowed(job.precision, (values, batch))
+                return compute_loss(job.spec, drawn, *given, answers, fresh), fresh
 
             (loss, fresh), gradients = jax.value_and_grad(aimed, has_aux=True)(values)
             values, averages = update(optimiser, values, averages, gradients, rate)
@@ -114,6 +115,7 @@ class Trainer(object):
         # XLA does not tell the size of its pool; NPROC is where it reads it from.
         self.threads = int(os.environ["NPROC"])
         self.settings = {"layout": "channels last, time first"}
+        self.settings.update(jax_settings.configure_cpu(job.precision))
 
     def run(self, steps):
         for _ in range(steps):
@@ -273,7 +275,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
             node, own, *[values[name] for name in node["inputs"]]
         )
     outputs = values[nodes[-1]["name"]]
-    return outputs.reshape(-1, outputs.shape[-1])
+    return outputs.reshape(-1, outputs.shape[-1]).astype(jnp.float32)
 
 
 def _product(value, weight):
@@ -460,6 +462,11 @@ def _batch_norm(node, own, value):
     return (value - mean) * scale + own["beta"]
 
 
+def _in_float32(layer):
+    """A layer whose means are those of float32, of whatever type its values are."""
+    return lambda node, own, value: layer(node, own, value.astype(jnp.float32)).astype(value.dtype)
+
+
 def _stochastic_depth(node, own, value):
     # Sequences have the steps first.
     samples = 1 if value.ndim == 3 else 0
@@ -484,7 +491,7 @@ def _lstm(node, own, value):
 
     # The product with the inputs needs no loop: one large product in place of one for each step.
     products = _product(value, own["input"]) + own["bias"]
-    start = jnp.zeros((value.shape[1], node["units"]))
+    start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     return lax.scan(step, (start, start), products)[1]
 
 
@@ -493,7 +500,7 @@ def _rnn(node, own, value):
         output = jnp.tanh(product + jnp.matmul(output, own["recurrent"]))
         return output, output
 
-    start = jnp.zeros((value.shape[1], node["units"]))
+    start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     return lax.scan(step, start, _product(value, own["input"]) + own["bias"])[1]
 
 
@@ -506,7 +513,7 @@ def _gru(node, own, value):
         output = n + z * (output - n)
         return output, output
 
-    start = jnp.zeros((value.shape[1], node["units"]))
+    start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     return lax.scan(step, start, _product(value, own["input"]) + own["bias"])[1]
 
 
@@ -588,12 +595,12 @@ LAYERS = {
     "adaptive_avg_pool": _adaptive_avg_pool,
     "channel_shuffle": _channel_shuffle,
     "local_response_norm": _local_response_norm,
-    "group_norm": _group_norm,
+    "group_norm": _in_float32(_group_norm),
     "concat": lambda node, own, *values: jnp.concatenate(values, -1),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
     "flatten": _flatten,
-    "batch_norm": _batch_norm,
+    "batch_norm": _in_float32(_batch_norm),
     "relu": lambda node, own, value: jax.nn.relu(value),
     "dropout": _dropout,
     "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
@@ -606,8 +613,8 @@ LAYERS = {
     "gelu": lambda node, own, value: jax.nn.gelu(value, approximate=False),
     "gelu_tanh": lambda node, own, value: jax.nn.gelu(value, approximate=True),
     "silu": lambda node, own, value: jax.nn.silu(value),
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
+    "layer_norm": _in_float32(_layer_norm),
+    "rms_norm": _in_float32(_rms_norm),
     "layer_scale": lambda node, own, value: value * own["weight"],
     "bias": lambda node, own, value: value + own["bias"],
     "positions": _positions,

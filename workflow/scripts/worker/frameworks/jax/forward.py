@@ -12,6 +12,8 @@ from shared import evaluation, specification
 from .. import jax as training
 
 TASKS = ("forward",)
+# The casts to bfloat16 are those of a training step.
+PRECISIONS = ("float32", "tf32")
 
 
 def build(job):

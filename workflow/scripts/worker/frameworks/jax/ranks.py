@@ -29,6 +29,7 @@ from ...contract import Unsupported
 from .. import jax
 
 OPTIMISERS = ("sgd",)
+PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {"async": "the adapter of JAX shares gradients by `sync` only"}
 

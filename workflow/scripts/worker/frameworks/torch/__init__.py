@@ -24,7 +24,7 @@ OPTIONS = {
     "attention": ("kv_heads", "rotary"),
 }
 DEVICES = ("cpu", "gpu")
-PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}}
+PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}, "bfloat16": {}}
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks", "async": "asynchronous", "mixed": "mixed"}
 # As nn.LSTM works inside: so that it need not transpose.
@@ -106,9 +106,14 @@ def build(job):
         settings = torch_settings.configure_cuda(job.precision, PRECISIONS[job.precision])
     else:
         settings = torch_settings.configure_cpu()
+    mixed = job.precision == "bfloat16"
+    if mixed:
+        settings.update(torch_settings.configure_bfloat16())
     torch.manual_seed(job.seed)
     network = _Network(job.spec["nodes"])
     network.load(job)
+    if mixed:
+        network.forward = torch_settings.in_bfloat16(network.forward)
     if job.spec["input"]["kind"] == "image" and not on_gpu and hasattr(torch, "channels_last"):
         network.to(memory_format=torch.channels_last)
         settings["memory_format"] = "channels_last"

@@ -9,6 +9,7 @@ from ...contract import Unsupported
 from ...settings import torch as torch_settings
 
 TASKS = ("products", "convolutions")
+PRECISIONS = ("float32", "tf32")
 
 
 def start(job):
