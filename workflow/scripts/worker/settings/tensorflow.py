@@ -28,6 +28,16 @@ def configure_gpu(precision, asked):
     return settings
 
 
+def configure_bfloat16():
+    """Settings of products on CPUs; raises NotEquivalent where these keep other bits."""
+
+    def product(left, right):
+        both = tf.cast(left, tf.bfloat16), tf.cast(right, tf.bfloat16)
+        return tf.cast(tf.matmul(*both), tf.float32).numpy()
+
+    return rounding.in_bfloat16(product)
+
+
 def prepare_gpu(asked):
     """Does the same before there is any operation, so without a product that shows the precision (`require`)."""
     cards = tf.config.list_physical_devices("GPU")

@@ -9,6 +9,7 @@ from keras import layers
 
 from shared import rotary, specification
 
+from ... import rounding
 from ...contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
@@ -28,6 +29,7 @@ DEVICES = ("cpu", "gpu")
 PRECISIONS = {
     "float32": {"tensor_float_32": False, "allow_tf32": False, "matmul": "highest"},
     "tf32": {"tensor_float_32": True, "allow_tf32": True, "matmul": "default"},
+    "bfloat16": {},
 }
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
@@ -69,9 +71,18 @@ def build(job, limit=None):
     settings = {}
     if job.device == "gpu":
         settings = _ON_GPU[job.mode](job.precision, PRECISIONS[job.precision])
+    mixed = job.precision == "bfloat16"
+    keras.config.set_dtype_policy("mixed_bfloat16" if mixed else "float32")
+    if mixed:
+        settings = rounding.in_bfloat16(_product)
     # Its layers of dropout draw their seeds from here.
     keras.utils.set_random_seed(job.seed)
     return _Trainer(job, threads, settings, *_make_model(job))
+
+
+def _product(left, right):
+    product = keras.ops.matmul(*(keras.ops.cast(each, "bfloat16") for each in (left, right)))
+    return keras.ops.convert_to_numpy(keras.ops.cast(product, "float32"))
 
 
 def _tensorflow_on_gpu(precision, asked):
@@ -304,7 +315,10 @@ def _make_model(job):
     }
     logits = values[node["name"]]
     # PyTorch wants the classes second: on (batch, steps, classes) its loss works on memory with gaps.
-    return keras.Model(source, keras.ops.reshape(logits, (-1, logits.shape[-1]))), variables
+    rows = keras.ops.reshape(logits, (-1, logits.shape[-1]))
+    if job.precision == "bfloat16":
+        rows = keras.ops.cast(rows, "float32")
+    return keras.Model(source, rows), variables
 
 
 def _conv(node, own):
@@ -387,7 +401,7 @@ class _Windowed(layers.Layer):
 
     def compute_output_spec(self, values):
         channels, height, width = self._node["shape"]
-        return keras.KerasTensor((values.shape[0], height, width, channels), "float32")
+        return keras.KerasTensor((values.shape[0], height, width, channels), self.compute_dtype)
 
 
 def _in_groups(node, kernel, values):
@@ -476,7 +490,7 @@ class _Weighted(layers.Layer):
         return self._function(self.kernel, *values)
 
     def compute_output_spec(self, values):
-        return keras.KerasTensor(self._made(values.shape), "float32")
+        return keras.KerasTensor(self._made(values.shape), self.compute_dtype)
 
 
 def _positions(node, own):

@@ -7,6 +7,8 @@ from shared import evaluation
 from .. import keras3 as training
 
 TASKS = ("forward",)
+# The policy mixed_bfloat16 is that of a training step.
+PRECISIONS = ("float32", "tf32")
 
 
 def build(job):

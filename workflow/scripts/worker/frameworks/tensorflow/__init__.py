@@ -21,7 +21,11 @@ OPTIONS = {
     "attention": ("kv_heads", "rotary"),
 }
 DEVICES = ("cpu", "gpu")
-PRECISIONS = {"float32": {"tensor_float_32": False}, "tf32": {"tensor_float_32": True}}
+PRECISIONS = {
+    "float32": {"tensor_float_32": False},
+    "tf32": {"tensor_float_32": True},
+    "bfloat16": {},
+}
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks", "async": "asynchronous"}
 LAYOUT = {"images": "channels last", "sequences": "steps first", "conv_transpose": "channels last"}
@@ -52,8 +56,29 @@ def prepare(job):
     settings = {"layout": "channels last, time first", "compiler": compiler}
     if job.device == "gpu":
         settings.update(tensorflow_settings.configure_gpu(job.precision, PRECISIONS[job.precision]))
+    elif job.precision == "bfloat16":
+        settings.update(tensorflow_settings.configure_bfloat16())
     place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
     return place, settings
+
+
+def _in_bfloat16(operation):
+    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means and tables."""
+
+    def cast(value, kind=tf.bfloat16):
+        return tf.cast(value, kind) if value.dtype.is_floating else value
+
+    def operate(node, own, *values):
+        if node["op"] in ("group_norm", "layer_norm", "rms_norm"):
+            values = [cast(value, tf.float32) for value in values]
+        else:
+            values = [cast(value) for value in values]
+            # Of a table, the rows that are read are cast.
+            kept = node["op"] in ("batch_norm", "embedding")
+            own = own if kept else {role: cast(value) for role, value in own.items()}
+        return cast(operation(node, own, *values))
+
+    return operate
 
 
 class Network(object):
@@ -68,7 +93,10 @@ class Network(object):
             for role, start in (("mean", 0.0), ("variance", 1.0)) * (node["op"] == "batch_norm"):
                 own[role] = tf.Variable(tf.fill(node["in_shape"][:1], start), trainable=False)
                 self._kept["{}/{}".format(node["name"], role)] = own[role]
-            self._plan.append((LAYERS[node["op"]], node, own))
+            operation = LAYERS[node["op"]]
+            if job.precision == "bfloat16":
+                operation = _in_bfloat16(operation)
+            self._plan.append((operation, node, own))
 
     def logits(self, inputs, judging=False):
         """Scores (labels, classes), of sequences in the order step, sample; no dropout to judge by."""
@@ -78,7 +106,7 @@ class Network(object):
             if not (judging and "rate" in node):
                 value = operation(node, own, value, *more)
             values[node["name"]] = value
-        return tf.reshape(value, [-1, value.shape[-1]])
+        return tf.cast(tf.reshape(value, [-1, value.shape[-1]]), tf.float32)
 
     def weights(self, names=None):
         wanted = self.variables if names is None else names
@@ -415,8 +443,8 @@ def _lstm(node, own, value):
     """A loop: unrolled, the first step would take three times as long to build, and XLA's eighteen times."""
     products, weight = _products(own, value), tf.convert_to_tensor(own["recurrent"])
     steps, batch, width = products.shape
-    given = tf.TensorArray(tf.float32, steps, element_shape=[batch, width]).unstack(products)
-    zero = tf.zeros([batch, node["units"]])
+    given = tf.TensorArray(products.dtype, steps, element_shape=[batch, width]).unstack(products)
+    zero = tf.zeros([batch, node["units"]], products.dtype)
 
     def advance(step, output, cell, outputs):
         i, f, g, o = tf.split(given.read(step) + tf.matmul(output, weight), 4, 1)
@@ -424,14 +452,14 @@ def _lstm(node, own, value):
         output = tf.sigmoid(o) * tf.tanh(cell)
         return step + 1, output, cell, outputs.write(step, output)
 
-    outputs = tf.TensorArray(tf.float32, steps, element_shape=zero.shape)
+    outputs = tf.TensorArray(products.dtype, steps, element_shape=zero.shape)
     state = (0, zero, zero, outputs)
     done = tf.while_loop(lambda step, *_: step < steps, advance, state, maximum_iterations=steps)
     return done[3].stack()
 
 
 def _rnn(node, own, value):
-    output, outputs = tf.zeros([value.shape[1], node["units"]]), []
+    output, outputs = tf.zeros([value.shape[1], node["units"]], value.dtype), []
     weight = tf.convert_to_tensor(own["recurrent"])
     for product in tf.unstack(_products(own, value)):
         output = tf.tanh(product + tf.matmul(output, weight))
@@ -440,7 +468,7 @@ def _rnn(node, own, value):
 
 
 def _gru(node, own, value):
-    output, outputs = tf.zeros([value.shape[1], node["units"]]), []
+    output, outputs = tf.zeros([value.shape[1], node["units"]], value.dtype), []
     units, weight = node["units"], tf.convert_to_tensor(own["recurrent"])
     for given in tf.unstack(_products(own, value)):
         product = tf.matmul(output, weight)

@@ -8,6 +8,8 @@ from shared import evaluation, specification
 from .. import tensorflow as training
 
 TASKS = ("forward",)
+# The casts to bfloat16 are those of a training step.
+PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
