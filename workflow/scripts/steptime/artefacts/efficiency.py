@@ -157,7 +157,6 @@ INDEX = {"Network": common.of_network, "Framework": "framework_label"}
 PANELS_IN_A_ROW = 2
 PANEL_HEIGHT = 3.3
 LEGEND_COLUMNS = 3
-FILLS = ("full", "none", "left", "right", "top", "bottom")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
 
 
@@ -245,7 +244,7 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
-    fill = FILLS[lines.index(row["framework_label"]) % len(FILLS)]
+    fill = figures.FILLS[lines.index(row["framework_label"]) % len(figures.FILLS)]
     style = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
     return frameworks[row["framework"]].style | style
 

@@ -45,6 +45,8 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
     beside = TASKS[selected.get("beside", task.name)]
     if beside is not task and not beside.policy(grid).networks:
         asked.append(f"one of {', '.join(usual)} under {beside.asked_under}")
+    if selected.get("precisions") and len(grid["precision"]) == 1:
+        asked.append("`precision: [float32, bfloat16]`")
     if selected.get("plain") and not grid["plain"]:
         asked.append(f"one of {', '.join(usual)} under 'plain'")
     if selected["threads"] == "above" and not grid.get("threads", {}).get("above"):

@@ -125,6 +125,8 @@ def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bo
     other_task = selection.get("beside")
     if other_task and not TASKS[other_task].policy(configuration.grid).networks:
         return False
+    if selection.get("precisions") and len(configuration.grid["precision"]) == 1:
+        return False
     policy = TASKS[selection.get("task", USUAL_TASK)].policy(configuration.grid)
     known, chosen = configuration.networks, selection["networks"]
     if selection.get("apart") and not any("part_of" in known[name] for name in policy.networks):

@@ -1,0 +1,44 @@
+"""Each precision is beside float32 of the same framework, and a point for each is in the figure."""
+
+import pytest
+from examples import inputs, measured
+
+from steptime.artefacts import precision
+
+UNIT = {"local-cpu, eager": {"bfloat16": "AVX-512 BF16"}}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """PyTorch in bfloat16 is twice as fast; where float32 is missing there is no ratio."""
+
+    def cells(network, kind, seconds, off):
+        for repeat, drift in enumerate((1.0, 1.01, 0.995), 1):
+            facts = {"network": network, "precision": kind, "repeat": repeat}
+            shown = {"proven_loss": off / 10, "proven_change": off, "proven_gradients": True}
+            yield facts | shown | {"seconds": seconds * drift}
+
+    return measured(
+        tmp_path,
+        *cells("fcn5", "float32", 1.0, 1e-6),
+        *cells("fcn5", "bfloat16", 0.5, 5e-3),
+        *cells("lstm32", "bfloat16", 0.5, 5e-3),
+    )
+
+
+def test_a_precision_is_beside_float32_and_says_its_unit(read):
+    read.software["torch-9.9"] = {"settings": UNIT}
+    told = inputs(measured=read, entry={})
+    data, layout = precision.table(told)
+    rows = data.set_index(["network", "precision"])
+    assert rows.loc[("fcn5", "bfloat16"), "ratio"] == pytest.approx(2.0)
+    assert rows["ratio"].isna().tolist().count(True) == 2
+    assert rows.loc[("fcn5", "bfloat16"), "unit"] == "AVX-512 BF16"
+    assert layout.index.get_level_values("Framework")[0] == "PyTorch 9.9.0, bfloat16"
+    assert "5.0e-03" in str(layout.to_numpy()) or "0.005" in str(layout.to_numpy())
+
+
+def test_a_figure_has_a_point_for_each_precision(read):
+    drawn, drawing = precision.figure(inputs(measured=read, entry={}))
+    assert len(drawn) == 3 and [len(each.lines) for each in drawing.axes] == [1, 1]
+    assert [len(line.get_xdata()) for line in drawing.axes[0].lines] == [2]

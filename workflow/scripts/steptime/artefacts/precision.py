@@ -1,0 +1,132 @@
+"""What fewer bits in products are worth, in time, memory and error, beside float32 in the same framework."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shared.precisions import USUAL
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import IDENTITY
+from steptime.render import figures, words
+from steptime.render.columns import Column, Row, columns
+from steptime.render.frameworks import Frameworks
+from steptime.render.words import significant, why, why_or
+from steptime.statistics.ratios import to_bases
+
+COLUMNS = [*common.NAMED, "seconds", "ratio", "low", "high", "peak_memory_bytes"]
+COLUMNS += ["proven_loss", "proven_change", "unit", "marks"]
+PLACE = [name for name in IDENTITY if name != "precision"]
+NOT_SHOWN = "the proof in full was not part of its runs"
+NOTES = (
+    "Times as fast: the time in float32 in the same framework and mode, divided by that in this precision, with the "
+    "95 % interval of the ratio. Memory: the most of the process.",
+    "Errors: the loss that is farthest from float64's, as a share of it, and the gradient that is farthest, as a share "
+    "of its length, in the process that was timed.",
+)
+PANEL_INCHES = 2.9
+PANELS_IN_A_ROW = 2
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout: a row for each result, those of other precisions beside float32's."""
+    data = rows_of(inputs)
+    common.describe(inputs, *NOTES, words.processes(inputs.measured.cells))
+    return data, columns(data, SHOWN, INDEX)
+
+
+def rows_of(inputs: Inputs) -> pd.DataFrame:
+    """The tidy rows (COLUMNS). `ratio` is how many times as fast a result is as that in float32."""
+    rows = common.cells_of(inputs).to_dict("records")
+    usual = {_place(row): row for row in rows if row["precision"] == USUAL}
+    bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
+    ratios = to_bases(rows, bases, inputs.measured.statistics.ratios)
+    return pd.DataFrame(
+        [
+            row
+            | {"unit": _unit(inputs, row), "marks": ", ".join(row["marks"])}
+            | dict(
+                zip(("ratio", "low", "high"), ratio.interval if ratio else (None,) * 3, strict=True)
+            )
+            for row, ratio in zip(rows, ratios, strict=True)
+        ],
+        columns=COLUMNS,
+    )
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing: speed over the error of gradients, a panel for each network."""
+    data = rows_of(inputs)
+    drawn = data[data["seconds"].notna() & data["proven_change"].gt(0)]
+    drawn = drawn.assign(speed=1 / drawn["seconds"])
+    networks = list(drawn.groupby(["network_label", "threads"], sort=False))
+    across = min(PANELS_IN_A_ROW, max(1, len(networks)))
+    own = {"sharex": False, "sharey": False}
+    with figures.panels(len(networks), PANEL_INCHES, 0.6, across, **own) as (drawing, panels):
+        figures.title(drawing, "How fast at which error")
+        for panel, (_, rows) in zip(panels, networks, strict=False):
+            _panel(panel, rows, inputs.frameworks)
+        handles = [
+            figures.key(label, **_style(row, drawn, inputs.frameworks))
+            for row in drawn.drop_duplicates(["framework", "mode"]).to_dict("records")
+            for label in [row["framework_label"].removesuffix(f", {row['precision']}")]
+        ]
+        said = "A line joins a framework's two precisions. Up is faster, left is nearer to float64."
+        notes = [*NOTES[1:], *words.mark_notes(drawn), *words.origin(inputs.measured)]
+        figures.caption(drawing, figures.starred(drawn, said), notes, handles, 3)
+    return drawn, drawing
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("error of gradients (share of their length)")
+    axes.set_ylabel("mini-batches a second")
+    axes.set_title(common.of_network(rows.iloc[0]), fontsize=9.5)
+    figures.plain_logarithms(axes.yaxis)
+    for _, both in rows.groupby(["environment", "mode"], sort=False):
+        style = _style(both.iloc[0].to_dict(), rows, frameworks) | {"linestyle": "-"}
+        own = both.sort_values("proven_change")
+        axes.plot(own["proven_change"], own["speed"], **style, linewidth=0.8, markersize=6)
+    axes.margins(0.15)
+    figures.stars(axes, rows, "proven_change", "speed")
+
+
+def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
+    """A framework keeps colour and marker; its further modes differ in the filling."""
+    modes = drawn.loc[drawn["framework"] == row["framework"], "mode"].unique().tolist()
+    fill = figures.FILLS[modes.index(row["mode"]) % len(figures.FILLS)]
+    own = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
+    return frameworks[row["framework"]].style | own
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in PLACE)
+
+
+def _unit(inputs: Inputs, row: Row) -> str | None:
+    """The unit of the CPU that multiplied, as the framework's worker found it; None of float32."""
+    known = inputs.measured.software.get(row["environment"], {}).get("settings", {})
+    return known.get(f"{row['platform']}, {row['mode']}", {}).get(row["precision"])
+
+
+SHOWN = [
+    Column("Seconds", "seconds", significant, why, "ours", words.marked),
+    Column("Times as fast as float32", common.ratio_of, str, kind="ours"),
+    common.number("Memory, MB", "peak_memory_bytes", 1e-6, 3),
+    Column(
+        ("Error against float64", "loss"),
+        "proven_loss",
+        lambda value: significant(value, 2),
+        why_or(NOT_SHOWN),
+        "ours",
+    ),
+    Column(
+        ("Error against float64", "gradients"),
+        "proven_change",
+        lambda value: significant(value, 2),
+        why_or(NOT_SHOWN),
+        "ours",
+    ),
+    Column("Unit", "unit", str),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}
