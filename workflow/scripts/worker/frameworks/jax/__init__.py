@@ -393,7 +393,9 @@ def _avg_pool(node, own, value):
 
 
 def _adaptive_avg_pool(node, own, value):
-    rows, columns = (_shares(node["size"], extent) for extent in node["in_shape"][1:])
+    rows, columns = (
+        _shares(node["size"], extent).astype(value.dtype) for extent in node["in_shape"][1:]
+    )
     return jnp.einsum("ih,bhwc,jw->bijc", rows, value, columns)
 
 

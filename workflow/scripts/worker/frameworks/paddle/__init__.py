@@ -34,7 +34,9 @@ OPTIONS = {
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
-REASONS = {"bfloat16": "PaddlePaddle's auto_cast is for GPUs: on a CPU it computes in float32, and warns"}
+REASONS = {
+    "bfloat16": "PaddlePaddle's auto_cast is for GPUs: on a CPU it computes in float32, and warns"
+}
 
 # Where a parameter of the specification lives in the layer.
 _WEIGHTED = {"weight": "weight", "bias": "bias"}

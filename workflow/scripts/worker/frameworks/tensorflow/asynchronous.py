@@ -12,6 +12,7 @@ from .. import tensorflow
 MODES = ("graph",)
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
+PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "stragglers", "follow", "turns")
 REASONS = {
     "gpu": "weights are shared between CPUs only",

@@ -7,6 +7,7 @@ from shared.operations import Operation, latest
 from ...contract import Unsupported
 from . import LAYERS
 
+PRECISIONS = ("float32", "tf32")
 TASKS = ("products", "convolutions")
 
 

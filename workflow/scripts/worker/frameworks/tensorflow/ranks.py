@@ -12,6 +12,7 @@ from ...settings import tensorflow as tensorflow_settings
 from .. import tensorflow
 
 MODES = ("graph",)
+PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "eager": "steps on several devices are graphs",
