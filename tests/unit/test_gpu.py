@@ -177,19 +177,24 @@ def test_products_that_keep_fewer_bits_than_float32_are_refused(bits):
                 rounding.require(precision, product)
 
 
+PAIRS = [[1], [0], [3], [2]]
+
+
 @pytest.mark.parametrize(
-    ("order", "flags", "unit"),
+    ("order", "least", "flags", "unit"),
     [
-        ([[1], [0], [3], [2]], "avx2 avx512_bf16", "AVX-512 BF16"),
-        ([[0, 2], [1, 3]], "amx_bf16", "AMX"),
-        ([[1], [0], [3], [2]], "avx2", "emulated by shifts"),
-        ([[0], [1], [2], [3]], "amx_bf16 avx512_bf16", "emulated by shifts"),
+        (PAIRS, 2.0**-126, "avx2 avx512_bf16", "AVX-512 BF16"),
+        ([[0, 2], [1, 3]], 2.0**-126, "amx_bf16", "AMX"),
+        (PAIRS, 2.0**-126, "avx2", "emulated by shifts"),
+        (PAIRS, 0.0, "avx512_bf16", "emulated by shifts"),
+        ([[0], [1], [2], [3]], 2.0**-126, "amx_bf16 avx512_bf16", "emulated by shifts"),
     ],
 )
 def test_the_order_in_which_products_are_added_shows_the_unit_of_bfloat16(
-    order, flags, unit, monkeypatch
+    order, least, flags, unit, monkeypatch
 ):
     def product(left, right):
+        left = np.where(abs(left) < least, np.float32(0), left)
         total = np.float32(0)
         for group in order:
             total += sum((left[0, each] * right[each, 0] for each in group), np.float32(0))

@@ -28,11 +28,14 @@ def cuda_versions():
 
 
 def narrowed(precision, values):
-    """Arrays of float32 in the type that a precision multiplies, as a step casts them; others as they are."""
+    """Arrays in the type that a precision multiplies, as a step casts them; vectors stay: XLA would sum in bfloat16."""
     if precision != "bfloat16":
         return values
     return jax.tree_util.tree_map(
-        lambda value: value.astype(jnp.bfloat16) if value.dtype == jnp.float32 else value, values
+        lambda value: (
+            value.astype(jnp.bfloat16) if value.dtype == jnp.float32 and value.ndim > 1 else value
+        ),
+        values,
     )
 
 

@@ -265,15 +265,15 @@ LOSSES = {
 def logits(nodes, key, parameters, inputs, fresh=None):
     """Scores (labels, classes), of sequences by step, then sample; nothing is dropped without a key."""
     values = {"input": inputs}
+    mixed = any(value.dtype == jnp.bfloat16 for value in parameters.values())
     for node in nodes:
         own = specification.own_of(node, parameters)
         if "rate" in node:
             own["key"] = None if key is None else jax.random.fold_in(key, len(values))
         if node["op"] == "batch_norm":
             own["fresh"] = {} if fresh is None else fresh
-        values[node["name"]] = LAYERS[node["op"]](
-            node, own, *[values[name] for name in node["inputs"]]
-        )
+        found = LAYERS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+        values[node["name"]] = found.astype(jnp.bfloat16) if mixed else found
     outputs = values[nodes[-1]["name"]]
     return outputs.reshape(-1, outputs.shape[-1]).astype(jnp.float32)
 
@@ -466,7 +466,7 @@ def _batch_norm(node, own, value):
 
 def _in_float32(layer):
     """A layer whose means are those of float32, of whatever type its values are."""
-    return lambda node, own, value: layer(node, own, value.astype(jnp.float32)).astype(value.dtype)
+    return lambda node, own, value: layer(node, own, value.astype(jnp.float32))
 
 
 def _stochastic_depth(node, own, value):
@@ -492,7 +492,7 @@ def _lstm(node, own, value):
         return (output, cell), output
 
     # The product with the inputs needs no loop: one large product in place of one for each step.
-    products = _product(value, own["input"]) + own["bias"]
+    products = (_product(value, own["input"]) + own["bias"]).astype(value.dtype)
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     return lax.scan(step, (start, start), products)[1]
 
@@ -503,7 +503,8 @@ def _rnn(node, own, value):
         return output, output
 
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
-    return lax.scan(step, start, _product(value, own["input"]) + own["bias"])[1]
+    products = _product(value, own["input"]) + own["bias"]
+    return lax.scan(step, start, products.astype(value.dtype))[1]
 
 
 def _gru(node, own, value):
@@ -516,7 +517,8 @@ def _gru(node, own, value):
         return output, output
 
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
-    return lax.scan(step, start, _product(value, own["input"]) + own["bias"])[1]
+    products = _product(value, own["input"]) + own["bias"]
+    return lax.scan(step, start, products.astype(value.dtype))[1]
 
 
 def _layer_norm(node, own, value):
