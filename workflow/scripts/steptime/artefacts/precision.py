@@ -114,14 +114,14 @@ SHOWN = [
     Column("Times as fast as float32", common.ratio_of, str, kind="ours"),
     common.number("Memory, MB", "peak_memory_bytes", 1e-6, 3),
     Column(
-        ("Error against float64", "loss"),
+        "Error of the loss",
         "proven_loss",
         lambda value: significant(value, 2),
         why_or(NOT_SHOWN),
         "ours",
     ),
     Column(
-        ("Error against float64", "gradients"),
+        "Error of gradients",
         "proven_change",
         lambda value: significant(value, 2),
         why_or(NOT_SHOWN),
