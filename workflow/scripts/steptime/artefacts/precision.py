@@ -41,10 +41,15 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     usual = {_place(row): row for row in rows if row["precision"] == USUAL}
     bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
     ratios = to_bases(rows, bases, inputs.measured.statistics.ratios)
+    # Of the runs that show each gradient: elsewhere weights of float32 hide part of a change.
+    runs = common.whole(inputs.measured.rows)
+    runs = runs[runs["proven_gradients"].eq(True)]
+    shown = runs.groupby(IDENTITY, dropna=False)["proven_change"].max().to_dict()
     return pd.DataFrame(
         [
             row
             | {"unit": _unit(inputs, row), "marks": ", ".join(row["marks"])}
+            | {"proven_change": shown.get(tuple(row[name] for name in IDENTITY))}
             | dict(
                 zip(("ratio", "low", "high"), ratio.interval if ratio else (None,) * 3, strict=True)
             )
