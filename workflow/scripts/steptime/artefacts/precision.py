@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from shared.precisions import USUAL
 from steptime.artefacts import common
@@ -87,6 +88,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
     axes.set_xlabel("error of gradients (share of their length)")
     axes.set_ylabel("mini-batches a second")
     axes.set_title(common.of_network(rows.iloc[0]), fontsize=9.5)
+    figures.plain_logarithms(axes.xaxis, LogLocator(numticks=6))
     figures.plain_logarithms(axes.yaxis)
     for _, both in rows.groupby(["environment", "mode"], sort=False):
         style = _style(both.iloc[0].to_dict(), rows, frameworks) | {"linestyle": "-"}
