@@ -42,9 +42,9 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     usual = {_place(row): row for row in rows if row["precision"] == USUAL}
     bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
     ratios = to_bases(rows, bases, inputs.measured.statistics.ratios)
-    # Of the runs that show each gradient: elsewhere weights of float32 hide part of a change.
+    # The first run shows each gradient: of others, weights of float32 hide part of a change.
     runs = common.whole(inputs.measured.rows)
-    runs = runs[runs["proven_gradients"].eq(True)]
+    runs = runs[runs["repeat"] == 1]
     shown = runs.groupby(IDENTITY, dropna=False)["proven_change"].max().to_dict()
     return pd.DataFrame(
         [
