@@ -1,12 +1,14 @@
 """What fewer bits in products are worth, in time, memory and error, beside float32 in the same framework."""
 
+import math
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from shared.precisions import USUAL
-from steptime.artefacts import common
+from steptime.artefacts import common, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures, words
@@ -16,14 +18,17 @@ from steptime.render.words import significant, why, why_or
 from steptime.statistics.ratios import to_bases
 
 COLUMNS = [*common.NAMED, "seconds", "ratio", "low", "high", "peak_memory_bytes"]
-COLUMNS += ["proven_loss", "proven_change", "unit", "marks"]
+COLUMNS += ["proven_loss", "proven_change", "unit", "pays", "marks"]
 PLACE = [name for name in IDENTITY if name != "precision"]
+NO_GAIN = "it is the framework's first mode, or not shown to be faster than that"
 NOT_SHOWN = "the proof in full was not part of its runs"
 NOTES = (
     "Times as fast: the time in float32 in the same framework and mode, divided by that in this precision, with the "
     "95 % interval of the ratio. Memory: the most of the process.",
     "Errors: the loss that is farthest from float64's, as a share of it, and the gradient that is farthest, as a share "
     "of its length, in the process that was timed.",
+    "Compiling pays after: the seconds that building and the first step take more than in the framework's first mode, "
+    "divided by what each step then takes less.",
 )
 PANEL_INCHES = 2.9
 PANELS_IN_A_ROW = 2
@@ -43,13 +48,21 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
     ratios = to_bases(rows, bases, inputs.measured.statistics.ratios)
     # The first run shows each gradient: of others, weights of float32 hide part of a change.
+    starts = {
+        tuple(row[name] for name in IDENTITY): row["total_seconds"] - row["import_seconds"]
+        for row in startup.medians(inputs).to_dict("records")
+    }
     runs = common.whole(inputs.measured.rows)
     runs = runs[runs["repeat"] == 1]
     shown = runs.groupby(IDENTITY, dropna=False)["proven_change"].max().to_dict()
     return pd.DataFrame(
         [
             row
-            | {"unit": _unit(inputs, row), "marks": ", ".join(row["marks"])}
+            | {
+                "unit": _unit(inputs, row),
+                "pays": _pays(row, rows, starts),
+                "marks": ", ".join(row["marks"]),
+            }
             | {"proven_change": shown.get(tuple(row[name] for name in IDENTITY))}
             | dict(
                 zip(("ratio", "low", "high"), ratio.interval if ratio else (None,) * 3, strict=True)
@@ -110,6 +123,18 @@ def _place(row: Row) -> tuple[object, ...]:
     return tuple(row[name] for name in PLACE)
 
 
+def _pays(row: Row, rows: list[Row], starts: dict[tuple[object, ...], float]) -> float | None:
+    """After how many steps a mode has won back its start; None of the first mode, and where no gain is shown."""
+    alike = [name for name in IDENTITY if name != "mode"]
+    first = next(each for each in rows if all(each[name] == row[name] for name in alike))
+    known = [each["low"] is not None and pd.notna(each["low"]) for each in (first, row)]
+    if not all(known) or not row["high"] < first["low"]:
+        return None
+    began = [starts[tuple(each[name] for name in IDENTITY)] for each in (first, row)]
+    more = max(0.0, began[1] - began[0])
+    return math.ceil(more / (first["seconds"] - row["seconds"])) if more == more else None
+
+
 def _unit(inputs: Inputs, row: Row) -> str | None:
     """The unit of the CPU that multiplied, as the framework's worker found it; None of float32."""
     known = inputs.measured.software.get(row["environment"], {}).get("settings", {})
@@ -135,5 +160,6 @@ SHOWN = [
         "ours",
     ),
     Column("Unit", "unit", str),
+    Column("Compiling pays after, steps", "pays", lambda steps: f"{steps:.0f}", why_or(NO_GAIN)),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

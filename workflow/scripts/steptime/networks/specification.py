@@ -87,7 +87,7 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
         optimisers.check(optimiser)
         builder.check_loss(loss)
     except ValueError as error:
-        raise ValueError(f"network {name}{', narrow' * narrow}: {error}") from error
+        raise ValueError(f"network {name}{', narrow' if narrow else ''}: {error}") from error
     return {
         "network": name,
         "input": builder.source,
@@ -300,7 +300,7 @@ class _Builder:
         )
         options = self.values(f"layer '{name}'", kind, options)
         if len(inputs) != kind.inputs if kind.inputs else len(inputs) < 2:
-            few = f"{kind.inputs} input{'s' * (kind.inputs > 1)}" if kind.inputs else ""
+            few = f"{kind.inputs} input{'s' if kind.inputs > 1 else ''}" if kind.inputs else ""
             many = few or "two inputs or more"
             raise ValueError(
                 f"layer '{name}' takes {many} and has {len(inputs)}; write {op}: {{inputs: [...]}} "

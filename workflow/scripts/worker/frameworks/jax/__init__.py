@@ -545,7 +545,7 @@ def _attention(node, own, value):
     # Each (batch, steps, heads, size), as JAX's own function wants them.
     q, k, v = (part.swapaxes(0, 1) for part in parts)
     if "rotary" in node:
-        q, k = (_turned(node, each) for each in (q, k))
+        q, k = (_turned(node, each).astype(v.dtype) for each in (q, k))
     found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
     return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
 
