@@ -11,62 +11,51 @@ TWICE = 0.5
 PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
-def fault(masks, rate, spec):
-    """What is wrong with the masks of two steps, and of two more in one call, (3, batch, ...sample), in a sentence:
+def fault(masks, spec):
+    """What is wrong with the masks of steps, and of two more in one call, (steps + 1, batch, ...sample), in a sentence:
     single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is. `spec` is what
-    has shown them.
+    has shown them, and says whether whole samples are dropped.
     """
-    if spec["nodes"][0]["op"] in ("stochastic_depth",):
-        return _fault_of_samples(masks[:-1], rate)
-    masks, both = masks[:2], masks[2]
-    layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
+    steps, both, rate = masks[:-1], masks[-1], spec["nodes"][0]["rate"]
+    if spec["drops_samples"]:
+        layer, dropped = "stochastic depth of {:g}".format(rate), "samples"
+    else:
+        layer, dropped = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2]), "values"
     if rate <= TWICE:
         layer, rate = layer + " twice", 1 - (1 - rate) ** 2
-    kept, scaled = abs(masks) > MASK, abs(masks * (1 - rate) - 1) < MASK
+    if spec["drops_samples"]:
+        steps = steps.reshape(steps.shape[:2] + (-1,))
+        if (abs(steps - steps[..., :1]) > 2 * MASK).any():
+            return "{} drops parts of a sample".format(layer)
+        steps = steps[..., 0]
+    kept, scaled = abs(steps) > MASK, abs(steps * (1 - rate) - 1) < MASK
     if not (scaled | ~kept).all():
         makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
         return makes.format(layer, 1 / (1 - rate))
     # Two masks that have nothing to do with each other agree by chance in this share of places.
     chance = (1 - rate) ** 2 + rate**2
     telling = chance + TELLTALE * (1 - chance)
-    pairs = [("in each step", kept[0], kept[1]), ("in each sample", kept[:, :1], kept[:, 1:])]
-    if masks.ndim == 4:
-        pairs.append(("at each place of a sequence", kept[:, :, :1], kept[:, :, 1:]))
+    pairs = [("in each step", kept[:-1], kept[1:]), ("in each sample", kept[:, :-1], kept[:, 1:])]
+    if kept.ndim == 4:
+        pairs.append(("at each place of a sequence", kept[:, :, :-1], kept[:, :, 1:]))
     for where, one, other in pairs:
         if other.size and (one == other).mean() > telling:
-            return "{} drops the same values {}".format(layer, where)
-    if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
-        return "{} drops neighbours together, such as whole maps".format(layer)
-    # Of two steps that have nothing to do with each other, one alone keeps so many values.
-    if (abs(both * (1 - rate) - 1) < 2 * MASK).mean() < (1 - TELLTALE) * 2 * rate * (1 - rate):
-        return "{} drops the same values in each step of a call".format(layer)
+            return "{} drops the same {} {}".format(layer, dropped, where)
+    reason = "" if spec["drops_samples"] else _fault_of_values(kept, both, rate, telling)
+    if reason:
+        return "{} {}".format(layer, reason)
     allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
     if abs(kept.mean() - (1 - rate)) > allowed:
-        keeps = "{} keeps {:.4f} of {:,} values, more than {:.4f} from {:g}"
-        return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
+        keeps = "{} keeps {:.4f} of {:,} {}, more than {:.4f} from {:g}"
+        return keeps.format(layer, kept.mean(), kept.size, dropped, allowed, 1 - rate)
     return ""
 
 
-def _fault_of_samples(masks, rate):
-    """The same where all of a sample is dropped, (steps, batch, ...sample)."""
-    layer = "stochastic depth of {:g}".format(rate)
-    if rate <= TWICE:
-        layer, rate = layer + " twice", 1 - (1 - rate) ** 2
-    found = masks.reshape(masks.shape[:2] + (-1,))
-    if (abs(found - found[..., :1]) > 2 * MASK).any():
-        return "{} drops parts of a sample".format(layer)
-    kept, scaled = abs(found[..., 0]) > MASK, abs(found[..., 0] * (1 - rate) - 1) < MASK
-    if not (scaled | ~kept).all():
-        makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
-        return makes.format(layer, 1 / (1 - rate))
-    chance = (1 - rate) ** 2 + rate**2
-    telling = chance + TELLTALE * (1 - chance)
-    pairs = ("step", kept[:-1], kept[1:]), ("sample", kept[:, :-1], kept[:, 1:])
-    for where, one, other in pairs:
-        if other.size and (one == other).mean() > telling:
-            return "{} drops the same samples in each {}".format(layer, where)
-    allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
-    if abs(kept.mean() - (1 - rate)) > allowed:
-        keeps = "{} keeps {:.4f} of {:,} samples, more than {:.4f} from {:g}"
-        return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
+def _fault_of_values(kept, both, rate, telling):
+    """The same of what single values alone show, without the layer."""
+    if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
+        return "drops neighbours together, such as whole maps"
+    # Of two steps that have nothing to do with each other, one alone keeps so many values.
+    if (abs(both * (1 - rate) - 1) < 2 * MASK).mean() < (1 - TELLTALE) * 2 * rate * (1 - rate):
+        return "drops the same values in each step of a call"
     return ""

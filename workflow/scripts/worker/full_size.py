@@ -297,10 +297,9 @@ class Proof(object):
     @_counted
     def hold_masks(self, adapter):
         """Builds small networks for the mini-batch that is timed, which show what is dropped of it."""
-        for name, spec in sorted(self.job.get("masks", {}).items()):
+        for _, spec in sorted(self.job.get("masks", {}).items()):
             gc.collect()
-            rate = float(name.rpartition("-")[0])
-            wrong = masks.fault(read_masks(adapter, self.job, spec), rate, spec)
+            wrong = masks.fault(read_masks(adapter, self.job, spec), spec)
             if wrong:
                 self.refuse("at full size, " + wrong)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.masks import TWICE
 from shared.narrow import SEED
+from steptime.networks.layers import LAYERS
 from steptime.networks.specification import specify
 
 # At this rate, a power of two, a step leaves the scores as good as equal.
@@ -42,5 +43,6 @@ def _network(kind: str, rate: float, rank: int, batch: int) -> dict[str, Any]:
     entry = {"input": SOURCES[rank], "sizes": {}, "narrow": {}, "layers": layers}
     spec = specify("masks", {"masks": entry | {"learning_rate": RATE}})
     # Of whole samples, so many steps drop enough of them.
-    steps = math.ceil(DROPPED / (rate * batch)) if kind in ("stochastic_depth",) else 2
-    return dict(spec, seed=SEED, steps=steps)
+    drops_samples = LAYERS[kind].drops_samples
+    steps = math.ceil(DROPPED / (rate * batch)) if drops_samples else 2
+    return dict(spec, seed=SEED, steps=steps, drops_samples=drops_samples)

@@ -28,6 +28,7 @@ from shared.specification import without_dropout
 from steptime import networks, npz, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers, written
+from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
@@ -294,9 +295,7 @@ def _masked(spec, inputs, labels, loss, sketches):
     rated = [node for node in spec["nodes"] if node.get("rate")]
     masked, off = np.zeros(len(sketches)), 0.0
     # Of whole samples, each is one.
-    sizes = [
-        1 if node["op"] in ("stochastic_depth",) else math.prod(node["shape"]) for node in rated
-    ]
+    sizes = [1 if LAYERS[node["op"]].drops_samples else math.prod(node["shape"]) for node in rated]
     dropped = sum(node["rate"] * size for node, size in zip(rated, sizes, strict=True))
     if len(labels) * dropped >= MANY_DROPPED:
         other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)

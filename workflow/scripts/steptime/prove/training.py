@@ -71,10 +71,10 @@ def farthest(found, wanted, start):
 def check_dropout(spec, expected, measured, details):
     """What each kind of dropout layer drops, whatever stands before it."""
     for name, small in networks.masks.of_network(spec, expected.batch).items():
-        found, rate = measured[f"masks/{name}"], float(name.rpartition("-")[0])
+        found = measured[f"masks/{name}"]
         kept = np.abs(found[:2]) > masks.MASK
         details[f"dropout_{name.replace('-', '_')}_kept"] = float(kept.mean())
-        if reason := masks.fault(found, rate, small):
+        if reason := masks.fault(found, small):
             return reason
     return None
 

@@ -128,6 +128,8 @@ class LayerKind:
     numbers_moved: Callable[[Node, int, int], int] = moved_once
     # What it normalises by, in words: its output is blind to the length of a weight in front of it.
     normalises_by: str = ""
+    # Whether its rate is one of whole samples, and not of single values.
+    drops_samples: bool = False
     # (input, layers) of the smallest network that says something of it, but for the dense layer at
     # its end; where it is left out, the layer stands between two dense ones.
     example: Example | None = None

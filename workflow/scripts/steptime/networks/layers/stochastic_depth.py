@@ -16,5 +16,6 @@ LAYER = LayerKind(
     forward,
     needs=("rate",),
     values={"rate": SHARE},
+    drops_samples=True,
     example=({"kind": "dense", "shape": [6]}, [{"stochastic_depth": {"rate": 0.5}}]),
 )
