@@ -62,14 +62,18 @@ def prepare(job):
     return place, settings
 
 
+_IN_FLOAT32 = ("group_norm", "layer_norm", "local_response_norm", "rms_norm")
+
+
 def _in_bfloat16(operation):
-    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means and tables."""
+    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means, masks and tables."""
 
     def cast(value, kind=tf.bfloat16):
         return tf.cast(value, kind) if value.dtype.is_floating else value
 
     def operate(node, own, *values):
-        if node["op"] in ("group_norm", "layer_norm", "rms_norm"):
+        # Drawn in bfloat16, what is dropped would be a whole number of 128ths; there is no LRN in it on CPUs.
+        if "rate" in node or node["op"] in _IN_FLOAT32:
             values = [cast(value, tf.float32) for value in values]
         else:
             values = [cast(value) for value in values]
@@ -297,9 +301,14 @@ UPDATES = {
 }
 
 
+def _biased(value, bias):
+    # Of bfloat16, the gradient of bias_add is a sum in bfloat16 on CPUs; that of a plain addition is one in float32.
+    return value + bias if value.dtype == tf.bfloat16 else tf.nn.bias_add(value, bias)
+
+
 def _dense(node, own, value):
     rows = tf.matmul(tf.reshape(value, [-1, value.shape[-1]]), own["weight"])
-    rows = tf.nn.bias_add(rows, own["bias"]) if node["bias"] else rows
+    rows = _biased(rows, own["bias"]) if node["bias"] else rows
     return tf.reshape(rows, list(value.shape[:-1]) + [node["units"]])
 
 
@@ -319,7 +328,7 @@ def _conv(node, own, value):
         "SAME" if same else "VALID",
         dilations=node.get("dilation"),
     )
-    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+    return _biased(value, own["bias"]) if node["bias"] else value
 
 
 def _grouped_conv(node, own, value):
@@ -346,7 +355,7 @@ def _grouped_conv(node, own, value):
             for part, filter in parts
         ]
         value = tf.concat(made, 3)
-    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+    return _biased(value, own["bias"]) if node["bias"] else value
 
 
 def _conv_transpose(node, own, value):
@@ -366,7 +375,7 @@ def _conv_transpose(node, own, value):
         )
         paddings = "SAME" if same else [[0, 0], *[[around] * 2] * 2, [0, 0]]
         value = tf.nn.conv2d_transpose(value, filters, whole, stride, paddings)
-    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+    return _biased(value, own["bias"]) if node["bias"] else value
 
 
 def _avg_pool(node, own, value):
@@ -484,7 +493,7 @@ def _products(own, value):
     """One large product with all inputs in place of one for each step."""
     steps, batch, features = value.shape
     rows = tf.matmul(tf.reshape(value, [-1, features]), own["input"])
-    return tf.reshape(tf.nn.bias_add(rows, own["bias"]), [steps, batch, -1])
+    return tf.reshape(_biased(rows, own["bias"]), [steps, batch, -1])
 
 
 def _stochastic_depth(node, own, value):
@@ -578,12 +587,12 @@ def _sampled_code(node, own, value, noise):
 
 def _rbm(node, own, visible, noise):
     visible = tf.stop_gradient(visible)
-    scores = tf.nn.bias_add(tf.matmul(visible, own["weight"]), own["hidden"])
+    scores = _biased(tf.matmul(visible, own["weight"]), own["hidden"])
     chances = tf.stop_gradient(tf.sigmoid(scores))
     drawn = tf.cast(2 * chances - 1 > noise, chances.dtype)
-    end = tf.nn.bias_add(tf.matmul(drawn, own["weight"], transpose_b=True), own["visible"])
+    end = _biased(tf.matmul(drawn, own["weight"], transpose_b=True), own["visible"])
     end = tf.stop_gradient(tf.sigmoid(end))
-    again = tf.nn.bias_add(tf.matmul(end, own["weight"]), own["hidden"])
+    again = _biased(tf.matmul(end, own["weight"]), own["hidden"])
     energy = tf.reduce_sum(tf.nn.softplus(again) - tf.nn.softplus(scores), 1)
     energy += tf.linalg.matvec(end - visible, own["visible"])
     return tf.concat([energy[:, None], chances], 1)
