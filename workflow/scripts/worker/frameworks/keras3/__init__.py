@@ -455,9 +455,8 @@ def _local_response_norm(node, own):
 
 
 def _max_pool(node, own):
-    return _Padded(
-        node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"])
-    )
+    # The least float32 is none of bfloat16's numbers.
+    return _Padded(node, -3e38, layers.MaxPooling2D(node["kernel"], node["stride"]))
 
 
 class _Padded(object):
