@@ -66,7 +66,7 @@ _IN_FLOAT32 = ("group_norm", "layer_norm", "local_response_norm", "rms_norm")
 
 
 def _in_bfloat16(operation):
-    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means, masks and tables."""
+    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means, masks, tables."""
 
     def cast(value, kind=tf.bfloat16):
         return tf.cast(value, kind) if value.dtype.is_floating else value
