@@ -46,6 +46,7 @@ def test_shipped_grids_expand(name):
         enough &= chosen["threads"] != "above" or bool(loaded.grid.get("threads", {}).get("above"))
         # No shipped grid has layers of a network as networks of their own.
         enough &= "apart" not in chosen
+        enough &= "precisions" not in chosen or len(loaded.grid["precision"]) > 1
         return several and enough and asked[chosen.get("beside", "step")]
 
     shown = {name for name, chosen in loaded.artefacts.items() if has_cells(chosen)}
