@@ -9,7 +9,7 @@ import pytest
 from steptime import networks
 from steptime.artefacts import common
 from steptime.imported import entry as entries
-from steptime.imported import module, proof, views
+from steptime.imported import mapper, module, proof, views
 from steptime.imported.digest import function_digest
 from steptime.prove import golden
 from steptime.reading import InputError
@@ -205,7 +205,7 @@ def test_a_recurrent_square_matrix_that_is_not_transposed_is_refused():
 def test_a_gradient_alone_can_refuse(lstm):
     layers, spec, arrays = lstm
     wrong = arrays | {"gradient/w": arrays["gradient/w"] * (1 + 1e-8)}
-    assert "the gradient of w differ" in proof.compare(spec, layers, wrong).reason
+    assert "the gradients of w differ" in proof.compare(spec, layers, wrong).reason
 
 
 def test_what_moves_by_itself_proves_nothing(lstm):
@@ -233,6 +233,23 @@ def test_all_refusals_are_said_at_once():
     assert first == "net uses mish 2 times (first: end): no layer kind does that. Nearest: silu."
     assert "log_softmax once: no layer kind does that. Nearest: leave it out" in second
     assert last == "net is not imported: 3 operators without a layer."
+
+
+def test_an_attention_that_is_written_out_is_said_once_for_each_module():
+    said = [
+        ("matmul", "a product of two values", "one.attn"),
+        ("softmax", "", "one.attn"),
+        ("index", "", "two.attn"),
+        ("einsum", "", "two.attn"),
+        ("softmax", "", "two.attn.shares"),
+        ("softmax", "", "end"),
+    ]
+    gathered = mapper.gathered([mapper.Refusal(*each) for each in said])
+    assert [(each.operator, each.why, each.path) for each in gathered] == [
+        ("attention", "written out", "one.attn"),
+        ("attention", "with relative positions", "two.attn"),
+        ("softmax", "", "end"),
+    ]
 
 
 @pytest.mark.parametrize(

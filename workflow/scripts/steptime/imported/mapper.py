@@ -24,20 +24,24 @@ POINTWISE = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "silu": "silu", "relu6": "relu6",
     "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid", "elu": "elu", "softplus": "softplus",
 }  # fmt: skip
-# What to write in the module in place of an operator.
+# What to write in the module in place of an operator, or of what it has.
 NEAREST = {
     "hardtanh": "relu6", "selu": "elu", "mish": "silu", "prelu": "leaky_relu",
     "softmax": "leave it out: the loss has it", "log_softmax": "leave it out: the loss has it",
-    "conv1d": "conv of images", "bmm": "scaled_dot_product_attention",
+    "attention": "scaled_dot_product_attention (nn.MultiheadAttention: need_weights=False)",
+    "conv1d": "conv2d, of images with one row", "bmm": "scaled_dot_product_attention",
     "matmul": "scaled_dot_product_attention, or linear", "upsample_bilinear2d": "upsample (nearest)",
     "layer_norm": "layer_norm with weight and bias of the last axis", "instance_norm": "group_norm",
+    "with padding_idx": "embedding without it", "with bidirectional=True": "one way",
+    "a constant factor": "weights that have the factor",
+    "a constant that is added": "a bias that has it",
 }  # fmt: skip
 # GELU by tanh as people write it: what a step and a number make, by operator.
 GELU = {
     ("mul", "cube", 0.044715): "share", ("mul", "sum", (2 / math.pi) ** 0.5): "bend", ("add", "bent", 1.0): "gate",
 }  # fmt: skip
-RECURRENT = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
-FEW = 3
+# Of an attention that is written out, beside its softmax.
+PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum"}
 
 
 @dataclass
@@ -120,6 +124,7 @@ class Mapper:
             else:
                 self.values[name] = self.one(node)
         self.drop_unused()
+        self.refusals = gathered(self.refusals)
 
     def one(self, node: Graph) -> Any:
         """What a node gives, or None where it is refused."""
@@ -162,7 +167,9 @@ class Mapper:
     def add(
         self, kind: str, inputs: list[str], options: dict[str, Any] | None = None, **sources: Source
     ) -> str:
-        """Adds a layer; its name."""
+        """Adds a layer; its name. Behind what is refused, nothing is added."""
+        if "refused" in inputs:
+            return "refused"
         self.counts[kind] = self.counts.get(kind, 0) + 1
         name = f"{kind}{self.counts[kind]}"
         self.layers.append(Layer(name, kind, options or {}, inputs, self.path, sources))
@@ -456,7 +463,7 @@ class Mapper:
         return replace(x, layer=self.add(kind, [x.layer], options, **own))
 
     def op_dropout(self, x, rate, train=True):
-        return self.pointwise(x, "dropout", {"rate": rate}) if rate else x
+        return self.pointwise(x, "dropout", {"rate": rate}) if rate and train else x
 
     op_feature_dropout = None
 
@@ -652,6 +659,8 @@ class Mapper:
             return replace(
                 x, layer=self.add("layer_scale", [x.layer], weight=[(other.name, "vector")])
             )
+        if "refused" in (x.layer, other.layer):
+            return fresh("refused", self.shape)
         if x.form != other.form:
             x, other = (other, x) if x.form == "row" else (x, other)
             x, other = self.as_image(x), self.settled(other)
@@ -673,7 +682,7 @@ class Mapper:
     def paired(self, x, other, kind):
         """Two values of one shape that are seen alike."""
         if "refused" in (x.layer, other.layer):
-            return x if x.layer == "refused" else other
+            return fresh("refused", self.shape)
         _wants(x.shape == other.shape, "two values of other shapes")
         x, other = self.settled(x), self.settled(other)
         if _pattern(x) != _pattern(other):
@@ -885,6 +894,8 @@ class Mapper:
             return replace(x, shape=self.shape)
         if isinstance(x, tuple):
             raise Misfit("a view of the last states")
+        if x.layer == "refused":
+            return fresh("refused", self.shape)
         if x.repeated > 1:
             _wants(self.shape[1] == x.shape[1] * x.repeated and self.shape[2:] == x.shape[2:], "")
             return x
@@ -1004,6 +1015,27 @@ def _names(value: Any) -> list[str]:
     return [name for each in value for name in _names(each)] if isinstance(value, list) else []
 
 
+def gathered(refusals: list[Refusal]) -> list[Refusal]:
+    """Refusals in order, with those of an attention that is written out in a module as one."""
+    products = {each.path for each in refusals if each.operator in PRODUCTS}
+    softmax = {each.path for each in refusals if each.operator == "softmax"}
+    own = {path: path for path in products & softmax}
+    # As a module of its own.
+    own |= {path: parent for path in softmax if (parent := path.rpartition(".")[0]) in products}
+    own |= {parent: parent for parent in own.values()}
+    kept: dict[Any, Refusal] = {}
+    for number, each in enumerate(refusals):
+        if each.path not in own:
+            kept[number] = each
+            continue
+        path = own[each.path]
+        operators = {other.operator for other in refusals if own.get(other.path) == path}
+        parts = {"index": "relative positions", "roll": "windows"}
+        why = " and ".join(part for operator, part in parts.items() if operator in operators)
+        kept.setdefault(path, Refusal("attention", f"with {why}" if why else "written out", path))
+    return [*kept.values()]
+
+
 def sentences(name: str, refusals: list[Refusal]) -> list[str]:
     """All refusals of a module, one sentence for each operator and reason."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
@@ -1015,6 +1047,7 @@ def sentences(name: str, refusals: list[Refusal]) -> list[str]:
         first = f" ({'first: ' if len(own) > 1 else ''}{own[0].path})" if own[0].path else ""
         lacking = f"{why}: no layer kind has that" if why else "no layer kind does that"
         join = ", " if why else ": "
-        nearest = f" Nearest: {NEAREST[operator]}." if operator in NEAREST else ""
-        said.append(f"{name} uses {operator} {times}{first}{join}{lacking}.{nearest}")
+        nearest = NEAREST.get(why, NEAREST.get(operator))
+        instead = f" Nearest: {nearest}." if nearest else ""
+        said.append(f"{name} uses {operator} {times}{first}{join}{lacking}.{instead}")
     return said

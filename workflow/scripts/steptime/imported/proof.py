@@ -19,6 +19,10 @@ LEAST, MOVEMENTS = 1e-9, 100.0
 MOST = 1e-6
 # A gradient below this part of the largest one may be zero by mathematics, and noise alone.
 FAINT = 1e-3
+# What else makes gradients differ where outputs do not.
+BACKWARD = (
+    ", and its outputs do not: a backward of your own is not imported, write what autograd knows"
+)
 TAKEN = {
     "same": lambda values: values,
     "transposed": lambda values: values.T,
@@ -97,14 +101,13 @@ def compare(spec: dict[str, Any], layers: list[Layer], arrays: Arrays) -> Verdic
                 size = max(float(np.linalg.norm(theirs)), FAINT * largest)
                 found = float(np.linalg.norm(own - theirs)) / size
                 worst = max(worst, found)
-                if reason := _judged(
-                    f"the gradient of {names}", found, float(np.linalg.norm(movement)) / size
-                ):
+                moved = float(np.linalg.norm(movement)) / size
+                if reason := _judged(f"the gradients of {names}", found, moved, BACKWARD):
                     return Verdict(reason, off, worst)
     return Verdict("", off, worst)
 
 
-def _judged(what: str, off: float, moved: float) -> str:
+def _judged(what: str, off: float, moved: float, hint: str = "") -> str:
     """Why a difference is none that rounding makes, '' where it is."""
     if moved * MOVEMENTS > MOST:
         return (
@@ -112,7 +115,7 @@ def _judged(what: str, off: float, moved: float) -> str:
             "can be proven: take larger images"
         )
     if not off <= max(LEAST, MOVEMENTS * moved):
-        return f"{what} differ by {off:.2g} of their size"
+        return f"{what} differ by {off:.2g} of their size{hint}"
     return ""
 
 

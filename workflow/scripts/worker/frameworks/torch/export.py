@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 import warnings
 
 # Images of more numbers have fewer samples: float64 is slow.
@@ -69,13 +70,19 @@ def export(job):
     try:
         module(inputs)
     except Exception as error:
+        advice = "; write a module around it that takes one" if isinstance(error, TypeError) else ""
         raise Mistake(
-            "%s does not take an input of %s: %s"
-            % (job["from"], "x".join(map(str, job["shape"])), said(error))
+            "%s does not take an input of %s: %s%s"
+            % (job["from"], "x".join(map(str, job["shape"])), said(error), advice)
         )
     try:
         exported = torch.export.export(module, (inputs,))
     except Exception as error:
+        if "DataDependent" in type(error).__name__:
+            raise Mistake(
+                "%s takes its way by values of a tensor%s, which no layer does: write one way"
+                % (job["from"], place_of(error, job["from"].rpartition(":")[0]))
+            )
         raise Mistake("torch.export cannot export %s: %s" % (job["from"], said(error)))
     names = {id(value): name for name, value in module.named_parameters()}
     graph = describe(exported, module, names)
@@ -176,6 +183,15 @@ def said(error):
     """The first line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return "%s: %s" % (type(error).__name__, lines[0] if lines else "no reason given")
+
+
+def place_of(error, path):
+    """Where in a user's file an error arose, '' where it did not."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [
+        frame.lineno for frame in frames if os.path.abspath(frame.filename) == os.path.abspath(path)
+    ]
+    return " in line %d" % lines[-1] if lines else ""
 
 
 def size_of(shape):
