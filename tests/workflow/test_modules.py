@@ -17,13 +17,11 @@ WORDS = ["--input", "tokens:20", "--vocabulary", "50"]
 
 def imported(name, folder, *options):
     """What an import of a module of tests/cases/modules.py has printed, in a folder of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "steptime",
-        "imported.module",
-        f"{ROOT}/tests/cases/modules.py:{name}",
-    ]
+    return from_source(f"{ROOT}/tests/cases/modules.py:{name}", folder, *options)
+
+
+def from_source(source, folder, *options):
+    command = [sys.executable, "-m", "steptime", "imported.module", source]
     return subprocess.run(
         [*command, *options, "--python", prefix_of(TORCH) / "bin/python"],
         env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts"), "PYTHONSAFEPATH": "1"},
@@ -63,6 +61,20 @@ def test_a_module_is_imported_and_the_same_function(name, options, parts, tmp_pa
     for kind, values in parts.items():
         node = next(node for node in spec["nodes"] if node["op"] == kind)
         assert {key: node[key] for key in values} == values
+
+
+def test_a_saved_program_is_imported_with_its_paths(tmp_path):
+    python = prefix_of(TORCH) / "bin/python"
+    saves = (
+        "import torch, modules; given = (torch.randn(4, 3, 18, 18),); "
+        "torch.export.save(torch.export.export(modules.Mobile(), given), 'net.pt2')"
+    )
+    cases = os.environ | {"PYTHONPATH": str(ROOT / "tests/cases")}
+    subprocess.run([python, "-c", saves], env=cases, cwd=tmp_path, check=True)
+    done = from_source("net.pt2", tmp_path, "--input", "3x18x18")
+    assert "Same outputs and gradients as your module" in done.stderr, done.stderr
+    text = (tmp_path / "networks/net.yaml").read_text()
+    assert "same_as: net.pt2 (sha256" in text and "# depthwise" in text
 
 
 def test_all_that_has_no_layer_is_said_at_once(tmp_path):

@@ -21,6 +21,8 @@ MOST_VALUES = 100000
 # Weights move by this part of their size, and by no less than the second number: no branch stays shut.
 MOVE, LEAST_MOVE = 0.05, 0.02
 NOISE = 1e-15
+# Of a file that holds a program which was exported already.
+SAVED = ".pt2"
 # What is drawn anew in each step is no constant.
 DRAWN = (
     "bernoulli",
@@ -59,9 +61,15 @@ def export(job):
         )
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    module = load(job["from"], job["with"])
-    module.double().train()
     batch = 8 if job["vocabulary"] or size_of(job["shape"]) <= LARGE else 2
+    saved = None
+    if job["from"].endswith(SAVED):
+        saved = load_saved(job["from"])
+        module = saved.module().double()
+        batch = saved.example_inputs[0][0].shape[0]
+    else:
+        module = load(job["from"], job["with"])
+        module.double().train()
     shape = [batch] + job["shape"]
     if job["vocabulary"]:
         inputs = torch.randint(0, job["vocabulary"], shape)
@@ -76,7 +84,7 @@ def export(job):
             % (job["from"], "x".join(map(str, job["shape"])), said(error), advice)
         )
     try:
-        exported = torch.export.export(module, (inputs,))
+        exported = saved or torch.export.export(module, (inputs,))
     except Exception as error:
         if "DataDependent" in type(error).__name__:
             raise Mistake(
@@ -166,6 +174,18 @@ def load(where, given):
     if not isinstance(made, torch.nn.Module):
         raise Mistake("%s returns %s and no module" % (where, type(made).__name__))
     return made
+
+
+def load_saved(path):
+    """The program that `torch.export.save` has written into a file."""
+    import torch
+
+    if not os.path.isfile(path):
+        raise Mistake("there is no file %s: write FROM=net.pt2" % path)
+    try:
+        return torch.export.load(path)
+    except Exception as error:
+        raise Mistake("%s cannot be loaded: %s" % (path, said(error)))
 
 
 def arguments(given):
@@ -340,7 +360,7 @@ def step(module, inputs, loss, labels=None):
     class Kept(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             kwargs = dict(kwargs or {})
-            name = getattr(function, "__name__", "")
+            name = getattr(function, "__name__", "").split(".")[0]
             if name in ("dropout", "dropout_", "feature_dropout", "dropout1d", "dropout2d"):
                 return args[0] if args else kwargs["input"]
             if name in ("bernoulli_", "bernoulli") and len(args) > 1:
