@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from steptime.imported.mapper import Layer
+from steptime.imported.found import Layer
 
 # A mini-batch of so many numbers is usual, and of no more samples.
 NUMBERS, MOST_SAMPLES = 2**22, 64

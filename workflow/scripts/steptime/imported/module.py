@@ -23,7 +23,7 @@ from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.environments import every
 from steptime.imported import entry as entries
-from steptime.imported import mapper, proof
+from steptime.imported import found, mapper, proof
 from steptime.imported.digest import function_digest
 from steptime.networks.written import FOLDER, PROJECT
 from steptime.plain import plural
@@ -135,7 +135,7 @@ def export(job: dict[str, Any], python: str) -> dict[str, Any]:
 
 def imported(
     graph: dict[str, Any], job: dict[str, Any], label: str
-) -> tuple[list[mapper.Layer], dict[str, Any]]:
+) -> tuple[list[found.Layer], dict[str, Any]]:
     """The layers of a graph and the entry that they make. Raises InputError with all that has no layer kind."""
     mapping = mapper.Mapper(graph, job["vocabulary"])
     mapping.map()
@@ -168,7 +168,7 @@ def network_name(label: str) -> str:
 def write(
     name: str,
     content: dict[str, Any],
-    layers: list[mapper.Layer],
+    layers: list[found.Layer],
     source: str,
     origin: Path,
     verdict: proof.Verdict,

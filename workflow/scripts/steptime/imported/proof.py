@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.imported.mapper import Layer
+from steptime.imported.found import Layer
 from steptime.prove import golden
 
 Arrays = dict[str, np.ndarray]

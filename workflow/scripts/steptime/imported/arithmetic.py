@@ -1,0 +1,542 @@
+"""Operators of products, windows, norms, sums and recurrences, by their names in PyTorch."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from steptime.imported import views
+from steptime.imported.found import Layers, Parameter, Partial, is_step, turned, wants
+from steptime.imported.views import Value, bare, fresh, shown
+from steptime.networks.layers import LAYERS
+
+# GELU by tanh as people write it: what a step and a number make, by operator.
+GELU = {
+    ("mul", "cube", 0.044715): "share", ("mul", "sum", (2 / math.pi) ** 0.5): "bend", ("add", "bent", 1.0): "gate",
+}  # fmt: skip
+
+
+class Arithmetic(Layers):
+    """What computes. `x` is a value, `weight` a parameter of the module."""
+
+    def pointwise(self, value: Any, kind: str, options: dict[str, Any]) -> Any:
+        if kind == "tanh" and is_step(value, "bend"):
+            return Partial("bent", value.of)
+        value = self.settled(value)
+        return replace(value, layer=self.add(kind, [value.layer], options))
+
+    def op_linear(self, x, weight, bias=None):
+        wants(isinstance(weight, Parameter), "a product of two values")
+        units, features = weight.shape
+        own = {"weight": [(weight.name, "same" if weight.turned else "transposed")]}
+        if bias is not None:
+            own["bias"] = [(bias.name, "same")]
+        options = {"units": units} | ({} if bias is not None else {"bias": False})
+        if (
+            x.form == "image"
+            and bare(x.dims[-1]) == bare(x.axes[1])
+            and len(x.dims) == 4
+            and not x.fixed
+        ):
+            return self.pixelwise(x, units, own, bias)
+        x = self.by_features(x)
+        if weight.name in self.tables:
+            wants(bias is None, "a bias beside a table that is shared")
+            return self.following(
+                x, self.add("unembedding", [x.layer, self.tables[weight.name]]), units
+            )
+        return self.following(x, self.add("dense", [x.layer], options, **own), units)
+
+    def pixelwise(self, x, units, own, bias):
+        """A product for each pixel, whose channels are last: a convolution of one pixel."""
+        name, how = own["weight"][0]
+        wants(how == "transposed", "a product with a transposed parameter for each pixel")
+        own = {**own, "weight": [(name, "pixel")]}
+        options = {"channels": units, "kernel": 1} | ({} if bias is not None else {"bias": False})
+        channels = (views.Atom(units),)
+        batch, _, height, width = x.axes
+        name = self.add("conv", [x.layer], options, **own)
+        return replace(
+            x, layer=name, axes=(batch, channels, height, width), dims=(*x.dims[:-1], channels)
+        )
+
+    def op_addmm(self, bias, x, weight):
+        return self.op_linear(x, turned(weight), bias)
+
+    def op_mm(self, x, weight):
+        return self.op_linear(x, turned(weight))
+
+    def op_matmul(self, x, weight):
+        wants(isinstance(weight, Parameter), "a product of two values")
+        return self.op_linear(x, turned(weight))
+
+    def op_conv2d(self, x, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
+        out, _, *kernel = weight.shape
+        if isinstance(padding, str):
+            even = any(
+                (size - 1) * apart % 2 for size, apart in zip(kernel, _both(dilation), strict=True)
+            )
+            wants(padding == "valid" or {*stride} == {1} and not even, f"padding='{padding}'")
+            padding = [
+                (size - 1) * apart // 2 * (padding == "same")
+                for size, apart in zip(kernel, _both(dilation), strict=True)
+            ]
+        own = {"weight": [(weight.name, "same")]} | (
+            {"bias": [(bias.name, "same")]} if bias is not None else {}
+        )
+        options: dict[str, Any] = {"channels": out, "kernel": _sides(kernel)}
+        options |= {"stride": _sides(stride)} if {*stride} != {1} else {}
+        options |= {"padding": _sides(padding)} if any(padding) else {}
+        options |= {"dilation": _sides(dilation)} if {*dilation} != {1} else {}
+        options |= {} if bias is not None else {"bias": False}
+        if (
+            x.form == "row"
+            and {*kernel} == {1}
+            and groups == 1
+            and len(shown(x.dims)) == len(x.axes)
+        ):
+            own["weight"] = [(weight.name, "of one pixel")]
+            options = {"units": out} | ({} if bias is not None else {"bias": False})
+            last = (views.Atom(out),)
+            name = self.add("dense", [x.layer], options, **own)
+            return replace(x, layer=name, axes=(x.axes[0], last), dims=(x.dims[0], last, (), ()))
+        x = self.as_image(x)
+        kind = "grouped_conv" if groups > 1 else "conv"
+        options |= {"groups": groups} if groups > 1 else {}
+        return self.image(x, self.add(kind, [x.layer], options, **own))
+
+    def op_conv_transpose2d(
+        self, x, weight, bias=None, stride=(1,), padding=(0,), more=(0,), groups=1, dilation=(1,)
+    ):
+        _, out, *kernel = weight.shape
+        wants(
+            len({*kernel}) == len({*stride}) == len({*padding}) == 1, "a window that is no square"
+        )
+        wants(
+            {*more} == {0} and groups == 1 and {*dilation} == {1},
+            "with output padding, groups or dilation",
+        )
+        own = {"weight": [(weight.name, "same")]} | (
+            {"bias": [(bias.name, "same")]} if bias is not None else {}
+        )
+        options = {"channels": out, "kernel": kernel[0], "stride": stride[0], "padding": padding[0]}
+        options |= {} if bias is not None else {"bias": False}
+        x = self.as_image(x)
+        return self.image(x, self.add("conv_transpose", [x.layer], options, **own))
+
+    def op_batch_norm(
+        self, x, weight, bias, mean, variance, training, momentum, epsilon, cudnn=None
+    ):
+        wants(training, "statistics that do not come from the mini-batch")
+        wants(weight is not None, "no weight and bias")
+        x = self.as_image(x)
+        options = _epsilon(epsilon)
+        options |= {} if math.isclose(momentum, 0.1) else {"momentum": momentum}
+        name = self.add(
+            "batch_norm",
+            [x.layer],
+            options,
+            gamma=[(weight.name, "same")],
+            beta=[(bias.name, "same")],
+        )
+        return replace(x, layer=name)
+
+    def op_group_norm(self, x, groups, weight=None, bias=None, epsilon=1e-5, cudnn=None):
+        wants(weight is not None, "no weight and bias")
+        x = self.as_image(x)
+        options = {"groups": groups} | _epsilon(epsilon)
+        name = self.add(
+            "group_norm",
+            [x.layer],
+            options,
+            gamma=[(weight.name, "same")],
+            beta=[(bias.name, "same")],
+        )
+        return replace(x, layer=name)
+
+    def op_layer_norm(self, x, shape, weight=None, bias=None, epsilon=1e-5, cudnn=None):
+        wants(weight is not None and len(shape) == 1, "no weight, or more than the last axis")
+        own = {"weight": [(weight.name, "same")]} | (
+            {"bias": [(bias.name, "same")]} if bias is not None else {}
+        )
+        options = {"epsilon": epsilon} | ({} if bias is not None else {"bias": False})
+        return self.normalised(x, "layer_norm", options, own)
+
+    def op_rms_norm(self, x, shape, weight=None, epsilon=None):
+        wants(weight is not None and len(shape) == 1, "no weight, or more than the last axis")
+        epsilon = 2.220446049250313e-16 if epsilon is None else epsilon
+        return self.normalised(
+            x, "rms_norm", {"epsilon": epsilon}, {"weight": [(weight.name, "same")]}
+        )
+
+    def normalised(self, x, kind, options, own):
+        """A norm of features, or of an image's channels where those are last."""
+        if not (
+            x.form == "image"
+            and kind == "layer_norm"
+            and bare(x.dims[-1]) == bare(x.axes[1])
+            and not x.fixed
+        ):
+            x = self.by_features(x)
+        return replace(x, layer=self.add(kind, [x.layer], options, **own))
+
+    def op_dropout(self, x, rate, train=True):
+        return self.pointwise(x, "dropout", {"rate": rate}) if rate and train else x
+
+    op_feature_dropout = None
+
+    def op_new_empty(self, x, *others, **more):
+        return {"shape": self.shape}
+
+    def op_bernoulli(self, x, kept=None):
+        """What is drawn for whole samples, and the share of those that are kept."""
+        wants(kept and x["shape"] and math.prod(x["shape"][1:]) == 1, "for other than samples")
+        return "drawn", kept
+
+    def op_div(self, x, other):
+        wants(isinstance(x, tuple) and x[0] == "drawn" and x[1] == other, "")
+        return "kept", other
+
+    def op_gelu(self, x, approximate="none"):
+        return self.pointwise(x, "gelu" if approximate == "none" else "gelu_tanh", {})
+
+    def op_leaky_relu(self, x, slope=0.01):
+        return self.pointwise(x, "leaky_relu", {"slope": slope})
+
+    def op_elu(self, x, alpha=1.0, scale=1.0, input_scale=1.0):
+        wants(alpha == scale == input_scale == 1.0, "with an alpha other than 1")
+        return self.pointwise(x, "elu", {})
+
+    def op_softplus(self, x, beta=1.0, threshold=20.0):
+        wants(beta == 1.0, "with a beta other than 1")
+        return self.pointwise(x, "softplus", {})
+
+    def op_hardtanh(self, x, low=-1.0, high=1.0):
+        wants((low, high) == (0.0, 6.0), f"between {low:g} and {high:g}")
+        return self.pointwise(x, "relu6", {})
+
+    def op_max_pool2d(self, x, kernel, stride=(), padding=(0,), dilation=(1,), up=False):
+        wants({*dilation} == {1}, "with dilation")
+        return self.pooled(x, "max_pool", kernel, stride, padding, up)
+
+    def op_avg_pool2d(
+        self, x, kernel, stride=(), padding=(0,), up=False, counts=True, divisor=None
+    ):
+        wants(
+            divisor is None and (counts or not any(padding)),
+            "an average that does not count its padding",
+        )
+        return self.pooled(x, "avg_pool", kernel, stride, padding, up)
+
+    def pooled(self, x, kind, kernel, stride, padding, up):
+        x, stride = self.as_image(x), stride or kernel
+        sides = zip(x.shape[2:], _both(kernel), _both(stride), _both(padding), strict=True)
+        rests = {(extent + 2 * edge - size) % step for extent, size, step, edge in sides}
+        options = {"kernel": _sides(kernel), "stride": _sides(stride)} | (
+            {"padding": _sides(padding)} if any(padding) else {}
+        )
+        if up and rests != {0}:
+            wants("up" in LAYERS[kind].options, "with ceil_mode=True")
+            options["up"] = True
+        return self.image(x, self.add(kind, [x.layer], options))
+
+    def op_adaptive_avg_pool2d(self, x, size):
+        height, width = (extent or own for extent, own in zip(size, x.shape[2:], strict=True))
+        if (height, width) == (1, 1):
+            return self.op_mean(x, [2, 3], True)
+        x = self.as_image(x)
+        if [height, width] == x.shape[2:]:
+            return x
+        wants(height == width, "rows and columns of other numbers")
+        return self.image(x, self.add("adaptive_avg_pool", [x.layer], {"size": height}))
+
+    def op_adaptive_avg_pool1d(self, x, size):
+        wants([*size] == [1], "more than one step")
+        return self.op_mean(x, [2], True)
+
+    def op_pow(self, x, power):
+        wants(power in (2, 3) and isinstance(x, Value), "")
+        return Partial("square" if power == 2 else "cube", x)
+
+    def op_rsqrt(self, x):
+        wants(is_step(x, "mean square"), "")
+        return Partial("scale", x.of, x.number)
+
+    def op_neg(self, x):
+        wants(is_step(x, "half 1"), "")
+        return Partial("negative half", x.of)
+
+    def op_mean(self, x, dims, keep=False, dtype=None):
+        if is_step(x, "square"):
+            wants([dim % len(x.of.dims) for dim in dims] == [len(x.of.dims) - 1] and keep, "")
+            return Partial("mean square", x.of)
+        x = self.settled(x)
+        dims = [dim % len(x.dims) for dim in dims]
+        gone = {atom for dim in dims for atom in bare(x.dims[dim])}
+        shown_still = [
+            () if at in dims else atoms for at, atoms in enumerate(x.dims) if keep or at not in dims
+        ]
+        if x.form == "image" and gone == {*bare(x.axes[2]), *bare(x.axes[3])}:
+            name, axes = self.add("global_average_pool", [x.layer]), x.axes[:2]
+        elif x.form == "sequence" and gone == {*bare(x.axes[1])}:
+            name, axes = self.add("mean_steps", [x.layer]), (x.axes[0], x.axes[2])
+        elif x.form == "sequence" and gone == {*bare(x.axes[2])}:
+            turned = self.add("transpose", [x.layer])
+            name, axes = self.add("mean_steps", [turned]), x.axes[:2]
+        else:
+            wants(x.layer == "refused", "a mean over other axes than pixels or steps")
+            return fresh("refused", self.shape)
+        return Value(name, axes, tuple(shown_still))
+
+    def op_embedding(self, weight, ids, padding=-1, scale=False, sparse=False):
+        rows, units = weight.shape
+        if isinstance(ids, dict):
+            values = ids.get("values")
+            flat = values[0] if values and isinstance(values[0], list) else values
+            wants(flat == list(range(len(flat or []))), "ids that are no positions")
+            return replace(weight, rows=True)
+        wants(padding == -1, "with padding_idx")
+        wants(ids.form == "row" and ids.layer == "input", "ids that are not the input")
+        if self.uses.get(weight.name, 0) > 1:
+            table = self.add(
+                "table", ["input"], {"rows": rows, "units": units}, weight=[(weight.name, "same")]
+            )
+            self.tables[weight.name] = table
+            name = self.add("lookup", ["input", table])
+        else:
+            options = {"vocabulary": rows, "units": units}
+            name = self.add("embedding", ["input"], options, weight=[(weight.name, "same")])
+        features = (views.Atom(units),)
+        return Value(name, (*ids.axes, features), (*ids.dims, features))
+
+    def op_add(self, x, other, alpha=1):
+        wants(alpha == 1, "a sum of which one part counts otherwise")
+        if is_step(x, "mean square") and isinstance(other, float):
+            return replace(x, number=other)
+        if step := _of_gelu("add", x, other):
+            return step
+        if is_step(other, "share") and other.of == x:
+            return Partial("sum", x)
+        if is_step(x, "cosine") and is_step(other, "sine"):
+            wants((x.of, x.number) == (other.of, other.number), "turns that do not belong together")
+            return replace(x.of, turned=x.number)
+        if isinstance(x, Parameter):
+            x, other = other, x
+        if isinstance(other, (int, float)):
+            wants(other == 0, "a constant that is added")
+            return x
+        if isinstance(other, dict):
+            wants(other.get("zero"), "a constant that is added")
+            return x
+        if isinstance(other, Parameter):
+            return self.positioned(x, other)
+        return self.paired(x, other, "add")
+
+    def positioned(self, x, weight):
+        """A parameter that is added to each step."""
+        rows, units = [1, *weight.shape][-2:]
+        x = self.canonical(x, forms=(3,))
+        wants(weight.rows or rows == x.shape[1] and math.prod(weight.shape) == rows * units, "")
+        own = {"weight": [(weight.name, "matrix")]}
+        return replace(x, layer=self.add("positions", [x.layer], {"rows": rows}, **own))
+
+    def op_mul(self, x, other):
+        if isinstance(x, Parameter | tuple | dict):
+            x, other = other, x
+        if is_step(x, "scaled") and isinstance(other, Parameter):
+            own = {"weight": [(other.name, "same")]}
+            return self.normalised(x.of, "rms_norm", {"epsilon": x.number}, own)
+        if is_step(other, "scale") and other.of == x:
+            return Partial("scaled", x, other.number)
+        if isinstance(other, dict) and other.get("turns"):
+            return self.turning(x, other)
+        if step := _of_gelu("mul", x, other):
+            return step
+        if is_step(x, "half") and is_step(other, "gate") and x.of == other.of:
+            return self.pointwise(x.of, "gelu_tanh", {})
+        if isinstance(x, Value) and other == 0.5:
+            return Partial("half", x)
+        if isinstance(other, tuple):
+            wants(other[0] == "kept", "samples that are dropped and not made up for")
+            return self.pointwise(x, "stochastic_depth", {"rate": round(1 - other[1], 12)})
+        if isinstance(other, (int, float)):
+            wants(other == 1, "a constant factor")
+            return x
+        if isinstance(other, Parameter):
+            x = self.settled(x)
+            image = x.form == "image"
+            axis = x.axes[1] if image else x.axes[-1]
+            shape = [1] * (len(x.dims) - len(other.shape)) + other.shape
+            long = [at for at, extent in enumerate(shape) if extent > 1]
+            wants(
+                len(long) == 1 and bare(x.dims[long[0]]) == bare(axis),
+                "a factor that is not one per feature",
+            )
+            return replace(
+                x, layer=self.add("layer_scale", [x.layer], weight=[(other.name, "vector")])
+            )
+        if "refused" in (x.layer, other.layer):
+            return fresh("refused", self.shape)
+        if x.form != other.form:
+            x, other = (other, x) if x.form == "row" else (x, other)
+            x, other = self.as_image(x), self.settled(other)
+            wants(
+                other.form == "row" and len(other.dims) == 4 and bare(other.dims[1]),
+                "factors of other shapes",
+            )
+            return replace(x, layer=self.add("scale_channels", [x.layer, other.layer]))
+        return self.paired(x, other, "multiply")
+
+    def turning(self, x, table):
+        """A part of the heads that rotary positions turn."""
+        is_sine = table["turns"] == "sine"
+        wants(is_step(x, "turned half") if is_sine else isinstance(x, Value), "a table of angles")
+        own = x.of if is_sine else x
+        wants(own.shape[-2:] == table["shape"][-2:], "a table of other heads")
+        return Partial(table["turns"], own, table["base"])
+
+    def paired(self, x, other, kind):
+        """Two values of one shape that are seen alike."""
+        if "refused" in (x.layer, other.layer):
+            return fresh("refused", self.shape)
+        wants(x.shape == other.shape, "two values of other shapes")
+        x, other = self.settled(x), self.settled(other)
+        if _pattern(x) != _pattern(other):
+            x, other = self.canonical(x), self.canonical(other)
+            wants(len(x.axes) == len(other.axes), "two values that are seen otherwise")
+        return replace(x, layer=self.add(kind, [x.layer, other.layer]))
+
+    def op_scaled_dot_product_attention(
+        self, q, k, v, mask=None, rate=0.0, causal=False, scale=None, **others
+    ):
+        if isinstance(mask, dict):
+            causal = causal or mask.get("causal", False)
+            opened = mask.get("open") or mask.get("zero") and not mask.get("values")
+            mask = None if mask.get("causal") or opened else mask
+        wants(mask is None, "with a mask")
+        wants(not rate, f"with a dropout of {rate} of attention's shares (0 goes)")
+        *_, heads, _, size = q.shape
+        pairs = k.shape[-3]
+        alike = len(q.shape) == 4 and k.shape == v.shape == [q.shape[0], pairs, *q.shape[2:]]
+        wants(alike and heads % pairs == 0, "queries and keys of other shapes")
+        wants(q.turned == k.turned and not v.turned, "queries and keys that are not turned alike")
+        wants(scale is None or math.isclose(scale, size**-0.5), "another scale")
+        if "refused" in (q.layer, k.layer, v.layer):
+            return fresh("refused", self.shape)
+        joined, batch, stepped = self.joined(q, k, v)
+        options: dict[str, Any] = {"heads": heads} | ({"causal": True} if causal else {})
+        options |= {"kv_heads": pairs} if pairs < heads else {}
+        options |= {"rotary": q.turned} if q.turned else {}
+        name = self.add("attention", [joined], options)
+        head, own = views.Atom(heads), views.Atom(size)
+        return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))
+
+    def joined(self, q, k, v):
+        """The layer that gives queries, keys and values side by side."""
+        if q.layer == k.layer == v.layer:
+            for place, value in enumerate((q, k, v)):
+                (atom,) = value.fixed
+                *_, last = value.axes
+                alike = bare(last) == bare((atom, *value.dims[1], *value.dims[3]))
+                wants(
+                    alike and value.fixed[atom] == place and atom.size == 3,
+                    "heads in another order",
+                )
+                wants(bare(value.axes[1]) == bare(value.dims[2]), "steps in another order")
+            return q.layer, q.axes[0], q.axes[1]
+        made = [
+            next(layer for layer in self.layers if layer.name == each.layer) for each in (q, k, v)
+        ]
+        wants(
+            {layer.kind for layer in made} == {"dense"},
+            "queries, keys or values that no linear gives",
+        )
+        wants(len({layer.inputs[0] for layer in made}) == 1, "queries and keys of other values")
+        wants(
+            len({"bias" in layer.sources for layer in made}) == 1,
+            "a bias of some of queries, keys and values",
+        )
+        for value in (q, k, v):
+            alike = bare(value.axes[-1]) == bare(value.dims[1] + value.dims[3]) and not value.fixed
+            wants(alike and bare(value.axes[1]) == bare(value.dims[2]), "heads in another order")
+        own = {
+            role: [each for layer in made for each in layer.sources[role]]
+            for role in made[0].sources
+        }
+        options = {**made[0].options, "units": sum(layer.options["units"] for layer in made)}
+        return self.add("dense", made[0].inputs, options, **own), q.axes[0], q.axes[1]
+
+    def op_lstm(self, x, states, weights, bias, layers, rate, train, both, batch_first):
+        return self.recurrent("lstm", x, states, weights, bias, layers, rate, both, batch_first)
+
+    def op_gru(self, x, state, weights, bias, layers, rate, train, both, batch_first):
+        return self.recurrent("gru", x, [state], weights, bias, layers, rate, both, batch_first)
+
+    def op_rnn_tanh(self, x, state, weights, bias, layers, rate, train, both, batch_first):
+        return self.recurrent("rnn", x, [state], weights, bias, layers, rate, both, batch_first)
+
+    def recurrent(self, kind, x, states, weights, bias, layers, rate, both, batch_first):
+        wants(not both, "with bidirectional=True")
+        wants(bias, "with bias=False")
+        wants(len(weights) == 4 * layers, "with proj_size")
+        wants(
+            all(isinstance(state, dict) and state.get("zero") for state in states),
+            "a first state that is not 0",
+        )
+        x = self.settled(x)
+
+        def fits(axes: tuple, dims: tuple) -> bool:
+            order = axes if batch_first else (axes[1], axes[0], *axes[2:])
+            return len(axes) == 3 and shown(order) == shown(dims)
+
+        x = x if x.layer == "refused" else self.arranged(x, fits)
+        units, ends = weights[1].shape[1], []
+        for layer in range(layers):
+            given, again, *biases = (weight.name for weight in weights[4 * layer : 4 * layer + 4])
+            own = {"input": [(given, "transposed")], "recurrent": [(again, "transposed")]}
+            own["bias"] = [(biases[0], "same"), (biases[1], "second")]
+            x = self.following(x, self.add(kind, [x.layer], {"units": units}, **own), units)
+            ends.append(x)
+            if rate and layer < layers - 1:
+                x = self.pointwise(x, "dropout", {"rate": rate})
+        return [x, *[("ends", ends)] * 2]
+
+
+def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
+    """The next step of a GELU that is written out, if a number makes one of this value."""
+    if isinstance(value, Partial) and isinstance(number, float):
+        for (own, step, wanted), after in GELU.items():
+            if (
+                own == operator
+                and step == value.step
+                and math.isclose(number, wanted, rel_tol=1e-6)
+            ):
+                return Partial(after, value.of)
+    return None
+
+
+def _epsilon(epsilon: float) -> dict[str, float]:
+    """The epsilon of a norm where it is not the usual one."""
+    return {} if math.isclose(epsilon, 1e-5) else {"epsilon": epsilon}
+
+
+def _both(sizes: list[int]) -> list[int]:
+    """[of rows, of columns] of sizes that may be one for both."""
+    return [*sizes] * (1 if len(sizes) > 1 else 2)
+
+
+def _sides(sizes: list[int]) -> Any:
+    """Sizes as a layer has them: one where rows and columns have the same."""
+    return sizes[0] if len({*sizes}) == 1 else [*sizes]
+
+
+def _pattern(value: Value) -> list[Any]:
+    """Which axes a value's dims show, by their numbers."""
+    at = {
+        id(atom): (axis, place)
+        for axis, atoms in enumerate(value.axes)
+        for place, atom in enumerate(bare(atoms))
+    }
+    return [
+        len(value.axes),
+        [[(at.get(id(atom)), atom.size) for atom in bare(atoms)] for atoms in value.dims],
+    ]
