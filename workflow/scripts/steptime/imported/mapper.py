@@ -32,6 +32,8 @@ NEAREST = {
     "with padding_idx": "embedding without it", "with bidirectional=True": "one way",
     "a constant factor": "weights that have the factor",
     "a constant that is added": "a bias that has it",
+    "its input is no image of ours": "an input of batch, channels, rows and columns",
+    "ids that are not the input": "one embedding, of the input",
 }  # fmt: skip
 # Of an attention that is written out, beside its softmax.
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum"}
