@@ -60,7 +60,7 @@ def main() -> None:
         graph = export(job | {"to": folder}, options.python or own_python())
         with np.load(Path(folder) / "arrays.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    origin, label = origin_of(options.source)
+    label = Path(options.source.rpartition(":")[2].removesuffix(".pt2")).name.rpartition(".")[2]
     layers, content = imported(graph, job, label)
     name = network_name(label)
     if name.startswith(OWN):
@@ -72,7 +72,7 @@ def main() -> None:
         raise InputError(
             f"{label} is not the same function as what was written of it: {verdict.reason}."
         )
-    path = write(name, content, layers, options.source, origin, verdict)
+    path = write(name, content, layers, options.source, verdict)
     count = networks.count_parameters(spec)
     say(
         f"{label}: {networks.count_layers(spec)} layers with weights, {count:,} parameters, each mapped. Same outputs "
@@ -83,14 +83,6 @@ def main() -> None:
             "The two biases of a recurrent layer are one here; that inside of a GRU's reset gate is held at 0."
         )
     say(f"Written: {path}. Next: make NETWORKS={name}")
-
-
-def origin_of(source: str) -> tuple[Path, str]:
-    """The file of `train.py:Net` or of a saved `net.pt2`, and what its network is called."""
-    if source.endswith(".pt2"):
-        return Path(source), Path(source).stem
-    file, _, name = source.rpartition(":")
-    return Path(file), name.rpartition(".")[2]
 
 
 def shape_of(text: str, vocabulary: int) -> list[int]:
@@ -170,11 +162,10 @@ def write(
     content: dict[str, Any],
     layers: list[found.Layer],
     source: str,
-    origin: Path,
     verdict: proof.Verdict,
 ) -> Path:
     """Writes the file of the network; its path."""
-    digest = hashlib.sha256(origin.read_bytes()).hexdigest()
+    digest = hashlib.sha256(Path(source.rpartition(":")[0] or source).read_bytes()).hexdigest()
     # As a reader of the file will have it.
     written = yaml.safe_load(entries.text(name, content, layers))[name]
     same = f"{source} (sha256 {digest[:12]}; layers {function_digest(written)})"

@@ -20,9 +20,7 @@ MOST = 1e-6
 # A gradient below this part of the largest one may be zero by mathematics, and noise alone.
 FAINT = 1e-3
 # What else makes gradients differ where outputs do not.
-BACKWARD = (
-    ", and its outputs do not: a backward of your own is not imported, write what autograd knows"
-)
+BACKWARD = ", though its outputs agree: let autograd do it, a backward of yours is not imported"
 TAKEN = {
     "same": lambda values: values,
     "transposed": lambda values: values.T,

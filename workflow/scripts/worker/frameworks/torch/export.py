@@ -180,8 +180,6 @@ def load_saved(path):
     """The program that `torch.export.save` has written into a file."""
     import torch
 
-    if not os.path.isfile(path):
-        raise Mistake("there is no file %s: write FROM=net.pt2" % path)
     try:
         return torch.export.load(path)
     except Exception as error:
@@ -208,9 +206,8 @@ def said(error):
 def place_of(error, path):
     """Where in a user's file an error arose, '' where it did not."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [
-        frame.lineno for frame in frames if os.path.abspath(frame.filename) == os.path.abspath(path)
-    ]
+    path = os.path.abspath(path)
+    lines = [frame.lineno for frame in frames if os.path.abspath(frame.filename) == path]
     return " in line %d" % lines[-1] if lines else ""
 
 
