@@ -48,6 +48,14 @@ def test_what_is_equal_is_timed_once_and_ends_are_taken_away_in_halves():
     assert told["fcn5-layer2"]["layer"] == "dense 2048 to 2048, sigmoid"
 
 
+def test_layers_that_only_their_words_have_in_common_are_told_apart():
+    square = {"dense": {"units": 6}}
+    entry = {"family": "FCN", "batch": 4, "input": {"kind": "dense", "shape": [6]}}
+    parts = apart.of_network("own", {"own": entry | {"layers": [square] * 3}})
+    told = [part["part_of"]["layer"] for part in parts.values() if part["part_of"]["times"]]
+    assert told == ["dense 6 to 6", "dense 6 to 6 (2)", "dense 6 to 6 (3)"]
+
+
 @pytest.fixture
 def read(tmp_path):
     """Rows of two frameworks by the seconds of the whole step, the three layers and what stands around them."""

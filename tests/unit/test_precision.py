@@ -37,7 +37,7 @@ def test_a_precision_is_beside_float32_and_says_its_unit(read):
     assert rows.loc[("fcn5", "bfloat16"), "ratio"] == pytest.approx(2.0)
     assert rows["ratio"].isna().tolist().count(True) == 2
     assert rows.loc[("fcn5", "bfloat16"), "unit"] == "AVX-512 BF16"
-    assert layout.index.get_level_values("Framework")[0] == "PyTorch 9.9.0, bfloat16"
+    assert layout.index.get_level_values("Framework")[1] == "PyTorch 9.9.0, bfloat16"
     assert "0.0050" in tables.web_page(layout, told.page)
 
 

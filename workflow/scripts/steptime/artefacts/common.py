@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from shared.precisions import USUAL
 from steptime.artefacts.inputs import Inputs
 from steptime.imported.digest import function_digest
 from steptime.merge.measured import Measured
@@ -40,6 +41,8 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
     )
     axes = [name for name in ("precision", "platform", "threads", "devices") if name in rows]
     place = place.join(rows[axes])
+    if "precision" in place:
+        place["precision"] = place["precision"] != USUAL
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 
 

@@ -244,9 +244,8 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
-    fill = figures.FILLS[lines.index(row["framework_label"]) % len(figures.FILLS)]
-    style = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
-    return frameworks[row["framework"]].style | style
+    turn = lines.index(row["framework_label"])
+    return frameworks[row["framework"]].version(turn) | {"linestyle": ""}
 
 
 def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:

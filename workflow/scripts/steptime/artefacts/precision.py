@@ -114,9 +114,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework keeps colour and marker; its further modes differ in the filling."""
     modes = drawn.loc[drawn["framework"] == row["framework"], "mode"].unique().tolist()
-    fill = figures.FILLS[modes.index(row["mode"]) % len(figures.FILLS)]
-    own = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
-    return frameworks[row["framework"]].style | own
+    return frameworks[row["framework"]].version(modes.index(row["mode"])) | {"linestyle": ""}
 
 
 def _place(row: Row) -> tuple[object, ...]:

@@ -33,6 +33,7 @@ def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
     label = whole.get("label", name)
     found: dict[str, Entry] = {}
     around: dict[str, tuple[str, list[int], list[str]]] = {}
+    named: list[str] = []
     for chain in _chains(spec["nodes"]):
         first, last = chain[0], chain[-1]
         is_first, is_last = first["inputs"] == [INPUT], last is spec["nodes"][-1]
@@ -41,6 +42,11 @@ def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
         if key in found:
             found[key]["part_of"]["times"] += 1
             continue
+        words = _words(chain)
+        named.append(words)
+        # Two may differ in what their words do not say, such as padding.
+        if (count := named.count(words)) > 1:
+            words += f" ({count})"
         source = spec["input"] if is_first else _source(first["in_shape"])
         front = [] if is_first else [_in_front(first["in_shape"])]
         behind = [] if is_last else _behind(last)
@@ -55,10 +61,8 @@ def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
             whole,
             source,
             [*front, *layers, *behind],
-            {"network": name, "layer": _words(chain), "times": 1, "less": less},
-            f"{label}: {_words(chain)}"
-            + (", first" if is_first else "")
-            + (", last" if is_last else ""),
+            {"network": name, "layer": words, "times": 1, "less": less},
+            f"{label}: {words}",
         )
     parts = {f"{name}-layer{at}": entry for at, entry in enumerate(found.values(), 1)}
     for own, shape, ends in around.values():

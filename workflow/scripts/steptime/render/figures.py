@@ -27,7 +27,6 @@ CAPTION_SIZE = 7.5
 CAPTION_WIDTH = 118  # letters of a caption's line that fit the figure's width at CAPTION_SIZE
 DISTURBED = "* disturbed"
 TITLE_WIDTH = 86  # and of a title's
-FILLS = ("full", "none", "left", "right", "top", "bottom")  # of a framework's markers
 LEGEND_INCHES = 0.2  # height of a legend's line
 
 

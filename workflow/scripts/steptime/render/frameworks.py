@@ -33,7 +33,7 @@ class Framework:
         return self.style | style | {"markerfacecolor": "white" if turn else self.colour}
 
     def version(self, turn: int) -> dict[str, Any]:
-        """The style of one of its versions beside hollow lines of others: further ones have half of a marker filled."""
+        """The style of one of its versions or modes, counted from 0: further ones have half of a marker filled."""
         fill = {"fillstyle": FILLS[turn % len(FILLS)], "markerfacecoloralt": "white"}
         return self.style | {"linestyle": "-"} | fill
 
