@@ -3,4 +3,4 @@
 include: "workflow/Snakefile"
 
 
-make_by_default("all")
+ENGINE.make_by_default("all")

@@ -16,7 +16,7 @@ def checkout(new_checkout):
 
 
 def refusal(root, config):
-    """What planning says, asked as workflow/rules/common.smk asks: a Snakemake for each mistake would take seconds."""
+    """What planning says, asked as steptime.flow.planned asks: a Snakemake for each mistake would take seconds."""
     with pytest.raises(configuration.ConfigurationError) as refused:
         grid.expand(configuration.load(root, config), machine.usable_cpus())
     return str(refused.value)

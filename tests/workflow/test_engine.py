@@ -1,6 +1,6 @@
 """What the rules ask of Snakemake beyond what it documents, each in a run of the version that is installed.
 
-A failure here says which function of workflow/rules/engine.smk a new version of Snakemake broke.
+A failure here says which method of steptime.flow.engine a new version of Snakemake broke.
 """
 
 import json
@@ -30,13 +30,7 @@ rule first:
     output: "first.html"
     shell: "touch {{output}}"
 
-def remade(wildcards):
-    if Path("third.txt").exists():
-        ask("again", make_again, "third.txt")
-    return []
-
 rule third:
-    input: remade
     output: "third.txt"
     shell: "echo made >> made; touch {{output}}"
 
@@ -48,22 +42,28 @@ rule second:
 rule all:
     input: "second.txt"
 
-make_by_default("all")
+def third_again(wildcards):
+    return ["third.txt"] if Path("third.txt").exists() else []
 
-ASKED.update(conda=USES_CONDA, main=MAIN, counts=COUNTS_JOBS, cores=CORES, tells=ONLY_TELLS)
-ask("describe", describe_rule, "first", "Says what it makes.")
+ENGINE.make_by_default("all")
+ENGINE.decide({{"third": third_again}})
+
+ASKED.update(conda=ENGINE.uses_conda, main=ENGINE.is_main, counts=ENGINE.counts_jobs, cores=ENGINE.cores)
+ASKED.update(tells=ENGINE.only_tells)
+ask("describe", ENGINE.describe_rule, "first", "Says what it makes.")
 ask("described", lambda: rules.first.rule.docstring)
-ask("chatter", speak_plainly, str)
-ask("shared out", share_out_host)
+ask("chatter", ENGINE.speak_plainly, str)
+ask("shared out", ENGINE.share_out_host)
 ask("weights", lambda: [workflow.global_resources["host"].value, rules.first.rule.resources["host"].value])
-ask("at start", at_start, lambda: ASKED.update(begun=True))
+ask("at start", ENGINE.at_start, lambda: ASKED.update(begun=True))
 
 onstart:
-    ask("jobs", lambda: [list(wildcards) for wildcards in jobs_to_run("first")])
-    ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
-    ask("to make", lambda: sorted(map(str, files_to_make())))
+    ASKED.update(forced=ENGINE.is_forced("second.txt"), targets=sorted(ENGINE.asked_targets()))
+    ask("jobs", lambda: [list(wildcards) for wildcards in ENGINE.jobs_to_run("first")])
+    ask("outputs", lambda: sorted(ENGINE.outputs_of_jobs()))
+    ask("to make", lambda: sorted(ENGINE.files_to_make()))
     ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
-    ask("unlimit", keep_turns)
+    ask("unlimit", ENGINE.keep_turns)
     ask("limited afterwards", lambda: workflow.scheduler.job_rate_limiter is not None)
     Path("asked.json").write_text(json.dumps(ASKED))
 """
@@ -89,6 +89,7 @@ def test_snakemake_still_answers(here):
     nothing = ("describe", "unlimit", "chatter", "shared out", "at start")
     files = ["first.html", "second.txt", "third.txt"]
     known = {"conda": False, "main": True, "counts": False, "cores": 1, "tells": False}
+    known |= {"forced": False, "targets": []}
     known |= {"described": "Says what it makes.", "jobs": [[]], "outputs": files}
     known |= {"to make": files, "limited": True, "limited afterwards": False}
     known |= {"weights": [100, 10], "begun": True}
@@ -108,7 +109,7 @@ def test_what_is_asked_for_once_more_is_made_again_and_nothing_else(tmp_path):
     (tmp_path / "asked.json").unlink()
     os.utime(tmp_path / "first.html", (0, 0))
     answers, _ = run(tmp_path, "second.txt")
-    assert answers["again"] is None and answers["to make"] == ["third.txt"]
+    assert answers["to make"] == ["third.txt"] and answers["targets"] == ["second.txt"]
     assert (tmp_path / "made").read_text() == "made\nmade\n"
     assert (tmp_path / "second.txt").stat().st_mtime_ns == second
 
@@ -138,7 +139,7 @@ rule large:
     shell: "echo large >> order; touch {output}"
 
 onstart:
-    keep_turns()
+    ENGINE.keep_turns()
 """
 
 
@@ -153,17 +154,12 @@ def test_a_job_that_needs_the_host_is_not_overtaken_by_small_ones(tmp_path):
 
 
 COPIED = """
-def asked(wildcards):
-    leave_to_files("make")
-    if config["number"] > 2:
-        make_again("file")
-    return []
-
 rule make:
-    input: asked
     output: "file"
     params: number=config["number"]
     shell: "echo {params.number} >> made; touch {output}"
+
+ENGINE.decide({"make": lambda wildcards: ["file"] if config["number"] > 2 else []}, "make")
 """
 
 

@@ -4,16 +4,16 @@
 rule compare:
     """Say which of two is faster, cell by cell, of what is measured already: --config one=torch-1.4 other=torch."""
     input:
-        compared_anew,
+        NEEDED.by_comparison,
     output:
-        [f"results/compare/{COMPARISON}.{ending}" for ending in OWN_OUTPUTS["table"]],
+        [f"results/compare/{NEEDED.comparison}.{ending}" for ending in OUTPUTS["table"]],
     log:
-        f"logs/compare/{COMPARISON}.log",
+        f"logs/compare/{NEEDED.comparison}.log",
     localrule: True
     conda:
         OWN_SOFTWARE
     params:
-        sides=SIDES,
+        sides=NEEDED.sides,
         margin=f"--margin {config['margin']}" if "margin" in config else "",
         platforms=["--platforms", config["platforms"]] if "platforms" in config else [],
     shell:

@@ -10,14 +10,14 @@ rule prepare_dataset:
         test="results/datasets/{dataset}/test.npz",
     log:
         "logs/datasets/{dataset}.log",
-    priority: BEFORE_CELLS
+    priority: TURNS.before_cells
     # They may be fetched, which a node of a cluster often cannot.
     localrule: True
     conda:
         OWN_SOFTWARE
     params:
         entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
-        code=lambda wildcards: digests.program_digest("steptime.datasets.splits"),
+        code=code_of("datasets.splits"),
     shell:
         '"$STEPTIME_LAUNCH" datasets.splits --dataset {wildcards.dataset}'
         " --train {output.train} --test {output.test} 2>&1 | tee {log} >&2"

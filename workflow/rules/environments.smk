@@ -4,18 +4,16 @@
 rule environments:
     """Every environment of the grid, and nothing measured."""
     input:
-        expand("results/environments/{environment}.json", environment=ENVIRONMENTS),
+        expand("results/environments/{environment}.json", environment=PLANNED.environments),
 
 
 rule build_environment:
     """Make one environment, or write down why it does not install."""
-    input:
-        manifest_that_stays,
     output:
         manifest="results/environments/{environment}.json",
     log:
         "logs/environments/{environment}.log",
-    priority: BEFORE_CELLS
+    priority: TURNS.before_cells
     localrule: True
     conda:
         OWN_SOFTWARE
@@ -37,13 +35,13 @@ rule read_metadata:
         "results/metadata/{environment}.json",
     log:
         "logs/metadata/{environment}.log",
-    priority: AFTER_STEPS
+    priority: TURNS.after_steps
     localrule: True
     conda:
         OWN_SOFTWARE
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
-        code=lambda wildcards: digests.program_digest("steptime.environments.metadata"),
+        code=code_of("environments.metadata"),
     shell:
         '"$STEPTIME_LAUNCH" environments.metadata --manifest {input.manifest} --package {params.package:q}'
         " --output {output} 2>&1 | tee {log} >&2"

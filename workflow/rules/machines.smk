@@ -8,16 +8,16 @@ rule peak:
     log:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
-        platform=choice(name for name in HERE if name not in ON_GPU),
-    priority: AFTER_TRIAL
+        platform=choice(name for name in HERE if name not in PLANNED.on_gpu),
+    priority: TURNS.after_trial
     conda:
         OWN_SOFTWARE
     resources:
-        **asked_of_slurm(),
+        **CLUSTER.asked(),
         host=100,
     params:
-        threads=threads_on,
-        code=lambda wildcards: digests.program_digest("steptime.machine.peak"),
+        threads=PLANNED.threads_on,
+        code=code_of("machine.peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2'
 
@@ -25,23 +25,23 @@ rule peak:
 rule gpu_peak:
     """Measure what a platform's GPU itself reaches, with the libraries of the grid's environments, alone on its host."""
     input:
-        lambda wildcards: [ancient(manifest_path(name)) for name in environments_on(wildcards)],
+        lambda wildcards: [ancient(f"results/environments/{name}.json") for name in PLANNED.environments_on(wildcards)],
     output:
         "results/peaks/{platform}.json",
     log:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
-        platform=choice(name for name in HERE if name in ON_GPU),
-    priority: AFTER_TRIAL
+        platform=choice(name for name in HERE if name in PLANNED.on_gpu),
+    priority: TURNS.after_trial
     conda:
         OWN_SOFTWARE
     resources:
-        **asked_of_slurm(),
+        **CLUSTER.asked(),
         host=100,
     params:
-        environments=environments_on,
-        threads=threads_on,
-        code=lambda wildcards: digests.program_digest("steptime.machine.gpu_peak"),
+        environments=PLANNED.environments_on,
+        threads=PLANNED.threads_on,
+        code=code_of("machine.gpu_peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.gpu_peak --platform {wildcards.platform} --threads {params.threads}'
         " --environments {params.environments} --output {output} 2>&1 | tee {log} >&2"
@@ -53,12 +53,12 @@ rule topology:
         "results/topology/{platform}.json",
     log:
         "logs/topology/{platform}.log",
-    priority: AFTER_STEPS
+    priority: TURNS.after_steps
     conda:
         OWN_SOFTWARE
     resources:
-        **asked_of_slurm(),
+        **CLUSTER.asked(),
     params:
-        code=lambda wildcards: digests.program_digest("steptime.machine.topology"),
+        code=code_of("machine.topology"),
     shell:
         '"$STEPTIME_LAUNCH" machine.topology --output {output} 2>&1 | tee {log} >&2'

@@ -2,25 +2,26 @@
 
 
 rule measure_cell:
-    """Measure one cell, alone on its host, and write its shard, which no page behind it can cost."""
+    """Measure one cell, alone on its host, and write its shard."""
     input:
-        unpack(needed_by_cell),
+        unpack(NEEDED.by_cell),
     output:
         shard=f"results/{FOLDER}/{{platform}}/{{task}}/{{cell}}.parquet",
     log:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
-    priority: lambda wildcards: TURNS[cell_of(wildcards).key]
+    priority: TURNS.of_cell
     conda:
         OWN_SOFTWARE
     resources:
-        **asked_of_slurm(
+        **CLUSTER.asked(
             lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid),
-            devices=lambda wildcards: cell_of(wildcards).devices,
+            devices=lambda wildcards: PLANNED.cell_of(wildcards).devices,
         ),
         host=100,
     params:
-        job=lambda wildcards: as_json(EXPECTED.job_of(cell_of(wildcards))),
+        job=NEEDED.job_of_cell,
     shell:
+        # The shard stays even where the page that follows it fails.
         '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --images {input.images}"
         " --reference {input.reference} --shard {output.shard} --log {log}"

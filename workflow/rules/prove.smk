@@ -13,7 +13,7 @@ REFERENCE_SECONDS = 1800
 rule prove_network:
     """Compare a network in an environment with the golden run, on its narrow version."""
     input:
-        manifest=manifest_of_proof,
+        manifest=NEEDED.by_proof,
     output:
         proof="results/proofs/{environment}.{mode}-{network}{mark}.json",
         details="results/proofs/{environment}.{mode}-{network}{mark}.details.json",
@@ -21,13 +21,13 @@ rule prove_network:
         "logs/proofs/{environment}.{mode}-{network}{mark}.log",
     wildcard_constraints:
         environment=choice(
-            name for name in KNOWN if CONFIGURATION.entry_of(name)["device"] == "cpu"
+            name for name in PLANNED.known if CONFIGURATION.entry_of(name)["device"] == "cpu"
         ),
-    priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, 0)
+    priority: TURNS.of_proof
     conda:
         OWN_SOFTWARE
     params:
-        job=lambda wildcards: as_json(EXPECTED.proving_job(*wildcards)),
+        job=NEEDED.job_of_proof,
     shell:
         '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
@@ -37,8 +37,8 @@ rule prove_network:
 GPU_PLATFORMS = {
     name: platform
     for platform in reversed(HERE)
-    for name in KNOWN
-    if platform in ON_GPU and runs_on(name, platform)
+    for name in PLANNED.known
+    if platform in PLANNED.on_gpu and PLANNED.runs_on(name, platform)
 }
 
 
@@ -46,30 +46,28 @@ use rule prove_network as prove_network_on_gpu with:
     wildcard_constraints:
         environment=choice(GPU_PLATFORMS),
     resources:
-        **asked_of_slurm(platform=lambda wildcards: GPU_PLATFORMS[wildcards.environment]),
+        **CLUSTER.asked(platform=lambda wildcards: GPU_PLATFORMS[wildcards.environment]),
         host=100,
 
 
 rule compute_reference:
     """Compute what every framework's steps of a network and mini-batch are compared with, in float64."""
-    input:
-        reference_that_stays,
     output:
         reference="results/references/{network}-b{batch}{rounded}.npz",
     log:
         "logs/references/{network}-b{batch}{rounded}.log",
     wildcard_constraints:
         batch=r"\d+",
-    priority: reference_turn
+    priority: REFERENCES.turn
     conda:
         OWN_SOFTWARE
-    threads: reference_threads
+    threads: REFERENCES.threads
     resources:
-        **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),
-        host=lambda wildcards: 100 // references_at_once(wildcards),
-        reference_mb=REFERENCE_MB,
+        **CLUSTER.asked(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCES.platform),
+        host=REFERENCES.share_of_host,
+        reference_mb=REFERENCES.megabytes,
     params:
-        job=reference_job,
+        job=NEEDED.job_of_reference,
         seconds=REFERENCE_SECONDS,
     shell:
         # What an array leaves is for the next one: fresh pages took as long as all calculation, and huge ones, for

@@ -13,13 +13,9 @@ rule share:
 rule share_platform:
     """Put what was measured on one platform into the store."""
     input:
+        NEEDED.shared_by,
         lambda wildcards: [
-            shard_path(key)
-            for key in keys_of(PLAN.artefacts) | dict.fromkeys(interim.added(chosen_until()))
-            if PLAN.cells[key].platform == wildcards.platform
-        ],
-        lambda wildcards: [
-            f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform
+            f"results/peaks/{name}.json" for name in CATALOGUE.peaks if name == wildcards.platform
         ],
     output:
         storage(f"{STORE}/{{platform}}.tar.gz"),
@@ -36,7 +32,7 @@ rule share_platform:
 rule fetch:
     """Take from the store what other runs have measured, for all platforms of the grid that this one cannot measure."""
     input:
-        [f"results/fetched/{platform}" for platform in REMOTE],
+        [f"results/fetched/{platform}" for platform in PLANNED.remote],
 
 
 rule fetch_platform:
@@ -48,7 +44,7 @@ rule fetch_platform:
     log:
         "logs/store/{remote}.log",
     wildcard_constraints:
-        remote=choice(REMOTE),
+        remote=choice(PLANNED.remote),
     localrule: True
     conda:
         OWN_SOFTWARE

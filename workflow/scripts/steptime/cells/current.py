@@ -69,7 +69,7 @@ class Current:
         if any(proof.get(name) != expected[name] for name in OF_A_PROOF):
             return False
         failed = proof["status"] == "install_failed"
-        return not failed or (self.manifest(environment) and not self._is_installed(environment))
+        return not failed or (self.manifest(environment) and not self.is_installed(environment))
 
     def _reference(self, network: str, batch: int | str, precision: str) -> bool:
         """Whether what lies here as the reference of a network, mini-batch and precision is whole, and of this code."""
@@ -108,7 +108,7 @@ class Current:
     def _fails_again(self, cell: Cell, row: footers.Facts) -> bool:
         """Whether a cell that failed would fail again: what it stands on and its limits are what they were."""
         status, axes = row["status"], cell.facts()
-        if status == "install_failed" and self._is_installed(cell.environment):
+        if status == "install_failed" and self.is_installed(cell.environment):
             return False
         if status in LIMITED and row["limits"] != self.expected.job_of(cell)["limits"]:
             return False
@@ -137,7 +137,8 @@ class Current:
         except (DatasetError, KeyError):
             return False
 
-    def _is_installed(self, environment: str) -> bool:
+    def is_installed(self, environment: str) -> bool:
+        """Whether an environment was made, as its manifest says."""
         return self._read(manifest_path(environment)).get("status") == "ok"
 
 

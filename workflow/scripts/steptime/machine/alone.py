@@ -32,7 +32,8 @@ def alone(beside: bool = False) -> Iterator[None]:
 
 def _take(kind: int) -> int | None:
     """The file that is locked; None where there is none."""
-    for folder in (os.environ[ELSEWHERE],) if ELSEWHERE in os.environ else FOLDERS:
+    folders = (os.environ[ELSEWHERE],) if ELSEWHERE in os.environ else FOLDERS
+    for folder in folders:
         path = Path(folder or ".") / _name()
         with suppress(OSError):
             while folder:
@@ -45,7 +46,7 @@ def _take(kind: int) -> int | None:
                 os.close(file)
     say(
         "No file could be locked in any of "
-        f"{', '.join(filter(None, FOLDERS))}: nothing keeps another run from measuring beside this one."
+        f"{', '.join(filter(None, folders))}: nothing keeps another run from measuring beside this one."
     )
     return None
 

@@ -1,0 +1,322 @@
+"""What the catalogues of tables and figures (resources/) say of a grid: what each entry is made of, and whether the grid
+has it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+from snakemake.io import report
+
+from steptime.flow.planned import Planned
+from steptime.machine import energy
+from steptime.plan import checks, digests, schemas, written
+from steptime.plan.artefacts import TRAINED, Artefact
+
+OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg", "png", "csv")}
+# What a reader opens of each, for `snakemake --report`.
+OPENED = {"table": "html", "figure": "svg"}
+# Words whose own input functions say what is missing.
+SAY_IT_THEMSELVES = {"cells", "topologies", "popularity"}
+# Words behind which something is that was measured here.
+RESULTS = {"cells", "every_cell", "trainings", "peaks"}
+PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
+ONE_SIZE = "one mini-batch in this grid, which is no line"
+NO_MACHINE, NO_IMAGES = "no machine within reach", "data set not configured"
+NO_TOPOLOGY = (
+    "No machine of this grid is within reach, and no results/topology/<platform>.json was fetched: make the figure "
+    "on a machine that measured, or fetch its results with `make merge FROM=<its results folder>`."
+)
+NO_POPULARITY = (
+    "No file of how often a term was searched for is named: name one under 'popularity' in config/config.yaml."
+)
+
+# Files, or the function of a rule's input that says why nobody has them.
+Files = list[str] | Callable[[Any], Any]
+
+
+def merged(names: Iterable[str]) -> list[str]:
+    """The files of merged rows."""
+    return [f"results/merged/{name}.parquet" for name in names]
+
+
+def refuse(words: str) -> Callable[[Any], Any]:
+    """An input function in place of files that nobody has: it says so."""
+
+    def refused(wildcards: Any) -> Any:
+        raise WorkflowError(words)
+
+    return refused
+
+
+class Catalogue:
+    """Every artefact as the grid of a run has it."""
+
+    def __init__(self, planned: Planned) -> None:
+        self._planned, self._configuration = planned, planned.configuration
+        self.entries: dict[str, Artefact] = planned.configuration.catalogue
+        self._keys = planned.plan.artefacts
+        # A run ends with the answer of the first of them that it makes.
+        self.times = [each for each in self.entries.values() if each.entry["kind"] == "times"]
+        # The proof of every network in every environment and mode, and number of devices, that the grid has cells of,
+        # and those that it asks for besides.
+        cells = [*planned.steps.values(), *planned.trainings.values()]
+        self.proven = dict.fromkeys([*(cell.proof for cell in cells), *planned.plan.proven])
+        platforms = [cell.platform for cell in planned.steps.values()]
+        self.peaks = planned.within_reach("peaks", platforms)
+        self.topologies = planned.within_reach("topology", platforms)
+        # The cells of artefacts that are made of timed steps.
+        self.of_steps = {
+            name: frozenset(keys) for name, keys in self._keys.items() if keys[0] in planned.steps
+        }
+        self.every_cell = self._widest()
+        # Merged rows of single operations of a step.
+        self.parts = [name for name, keys in self._keys.items() if keys[0] in planned.operations]
+        # Who trains, by environment and mode.
+        self._trainers = {f"{each.environment}.{each.mode}" for each in planned.trainings.values()}
+        papers = planned.root.glob("resources/papers/*/*")
+        self.paper_files = sorted(str(path.relative_to(planned.root)) for path in papers)
+        self.words = {
+            "frameworks": ["resources/papers/frameworks.yaml"],
+            "networks": ["config/networks.yaml", *self._configuration.network_files],
+        }
+        self._lacking = self._what_may_lack()
+        self.file_digest, self._words_digest = cache(self._file_digest), cache(self._digest_of_words)
+        self.kind_digest = cache(self._kind_digest)
+        # What `rule all` asks for.
+        self.made = [each for each in self.entries.values() if not self.why_left_out(each)]
+
+    def lacks(self, artefact: Artefact, words: Iterable[str] | None = None) -> str:
+        """Why this grid has not all that an artefact needs, or that these words say; '' where it has."""
+        words = artefact.entry["needs"] if words is None else words
+        known = (self._lacking[word] for word in words if word in self._lacking)
+        return next((why for why, has in known if not has(artefact)), "")
+
+    def is_printed_only(self, artefact: Artefact) -> bool:
+        """Whether an artefact would show what a paper printed, and nothing of ours."""
+        lacking = self.lacks(artefact, artefact.entry.get("joins", []))
+        return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
+
+    def why_left_out(self, artefact: Artefact) -> str:
+        """Why `rule all` does not ask for an artefact; '' where it does. Of printed numbers alone, a figure is by name."""
+        if lacking := self.lacks(artefact):
+            return lacking
+        if "table" not in artefact.entry["makes"] and self.is_printed_only(artefact):
+            return PRINTED_ONLY
+        return ONE_SIZE if self._has_one_size(artefact) else ""
+
+    def inputs_of(self, artefact: Artefact) -> dict[str, Files]:
+        """The files of results/ that an artefact is made of, by the words of its entry."""
+        needs = artefact.entry["needs"]
+        if why := self.lacks(artefact, [word for word in needs if word not in SAY_IT_THEMSELVES]):
+            why = "" if why == NO_CELLS else why
+            words = checks.nothing_to_show(self._configuration, artefact, why)
+            return {"cells": refuse(words)}
+        joined = [word for word in artefact.entry.get("joins", []) if not self.lacks(artefact, [word])]
+        files = {word: self._files(artefact, word) for word in [*needs, *joined]}
+        return {word: paths for word, paths in files.items() if paths is not None}
+
+    def outputs_of(self, artefact: Artefact) -> dict[str, str]:
+        """The files of an artefact; what a reader opens is marked for Snakemake's own report."""
+        files = {}
+        for part in artefact.entry["makes"]:
+            labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
+            caption = str(self._planned.root / f"workflow/report/{part}.rst")
+            for ending in OUTPUTS[part]:
+                file = f"results/{part}s/{artefact.name}.{ending}"
+                if ending == OPENED[part]:
+                    file = report(file, caption=caption, category=artefact.owner, labels=labels)
+                files[f"{part}_{ending}"] = file
+        return files
+
+    def plain_outputs(self, artefacts: Iterable[Artefact]) -> list[str]:
+        """Paths of their files: marked ones would stand in Snakemake's own report as if another rule had made them."""
+        return [str(file) for each in artefacts for file in self.outputs_of(each).values()]
+
+    def facts_of(self, artefact: Artefact) -> str:
+        """All that a program is told of an artefact besides its files, as JSON."""
+        needs = artefact.entry["needs"]
+        facts: dict[str, Any] = {}
+        if "owners" in needs:
+            framework_of = self._configuration.framework_of
+            facts["owners"] = {name: framework_of(name) for name in self._planned.environments}
+        if "grids" in needs:
+            facts["grids"] = self._planned.grid_name
+        if "targets" in needs:
+            targets = self._targets_of_papers()
+            facts["targets"] = {"targets": targets, "grid": self._planned.grid_name}
+        job = {"artefact": artefact.name, "facts": facts, "data": self._data_of(artefact)}
+        return json.dumps(job, sort_keys=True)
+
+    def data_digest(self, artefact: Artefact) -> str:
+        """Digest of what an artefact reads of the project's own files."""
+        data = self._data_of(artefact)
+        files = [path for word, paths in data.items() if word != "catalogue" for path in paths]
+        own = self._words_digest(artefact.file, artefact.key)
+        return digests.digest([own, *map(self.file_digest, files)])
+
+    def report_job(self, wildcards: Any) -> str:
+        """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its
+        files.
+        """
+        artefacts = []
+        for name, artefact in self.entries.items():
+            why = self.why_left_out(artefact)
+            artefacts.append(
+                {
+                    "name": name,
+                    "about": artefact.entry["says"],
+                    "paper": artefact.owner if artefact.is_of_paper else "",
+                    "kind": artefact.entry["kind"],
+                    "files": self.plain_outputs([artefact]),
+                    "missing": f"{why}." if why else "",
+                }
+            )
+        policy = {name: self._planned.grid.get(name) for name in ("sampling", "limits")}
+        return json.dumps({"grid": self._planned.grid_name, **policy, "artefacts": artefacts})
+
+    def report_digest(self, wildcards: Any) -> str:
+        """Digest of what the report reads of the project's own files."""
+        words = [path for paths in self.words.values() for path in paths]
+        return digests.digest(list(map(self.file_digest, [*self.paper_files, *words])))
+
+    def _widest(self) -> list[str]:
+        """Artefacts whose cells are together each timed step of the grid; what lies within another's is left out."""
+        firsts = {keys: name for name, keys in reversed(self.of_steps.items())}
+        widest = [keys for keys in firsts if not any(keys < other for other in firsts)]
+        of_steps = self.of_steps.items()
+        return [name for name, keys in of_steps if keys in widest and firsts[keys] == name]
+
+    def _trained_for(self, entry: Mapping[str, Any]) -> int:
+        """How many trainings on one device an entry shows: of its networks or variants, on its kind of device."""
+
+        def shows(training: Any) -> bool:
+            variant_of = self._configuration.networks[training.network].get("variant_of")
+            names = {training.network, variant_of}
+            is_of_device = entry.get("device", training.device) == training.device
+            return is_of_device and bool(names & {*entry.get("networks", names)})
+
+        trainings = self._planned.trainings.values()
+        return sum(shows(training) for training in trainings if training.devices == 1)
+
+    def _has_one_size(self, artefact: Artefact) -> bool:
+        """Whether a figure over mini-batches would be a dot."""
+        cells = [self._planned.plan.cells[key] for key in self._keys.get(artefact.made_of, [])]
+        return artefact.entry["kind"] == "sweep" and len({cell.batch for cell in cells}) == 1
+
+    def _what_may_lack(self) -> dict[str, tuple[str, Callable[[Artefact], Any]]]:
+        """Why this grid has not what a word says, and whether it has it for an artefact."""
+        planned, configuration, steps = self._planned, self._configuration, self._planned.steps
+        counter = energy.Counter()
+        # Where each energy would be counted is here, and no GPU: a platform elsewhere may have what this machine lacks.
+        counted_here = {*planned.platforms} <= {*planned.here} - {*planned.on_gpu}
+        frameworks = {*map(configuration.framework_of, planned.environments)}
+        return {
+            "cells": (NO_CELLS, lambda artefact: artefact.made_of in self._keys),
+            "every_cell": (NO_CELLS, lambda artefact: steps),
+            "peaks": (NO_CELLS, lambda artefact: steps),
+            # Of a grid that times nothing, no machine is looked at.
+            "topologies": (NO_MACHINE if steps else NO_CELLS, lambda artefact: self.topologies),
+            "trainings": (NO_CELLS, lambda artefact: self._trained_for(artefact.entry)),
+            "images": (
+                NO_IMAGES,
+                lambda artefact: configuration.dataset_of(artefact.entry["images"]),
+            ),
+            "parts": (NO_CELLS, lambda artefact: self.parts),
+            "pairs": (
+                "nothing trained both with what is above it and without",
+                lambda artefact: any(
+                    {*pair} <= self._trainers for pair in artefact.entry["pairs"].items()
+                ),
+            ),
+            "variants": (
+                "nothing that the authors' scripts trained",
+                lambda artefact: {*artefact.entry["variants"]} & {*planned.grid["networks"]},
+            ),
+            "counters": (
+                counter.state,
+                lambda artefact: not (steps and counted_here) or counter.known,
+            ),
+            "popularity": ("file not named", lambda artefact: configuration.popularity),
+            "versions": (
+                "no framework in two versions",
+                lambda artefact: len(planned.environments) > len(frameworks),
+            ),
+        }
+
+    def _files(self, artefact: Artefact, word: str) -> Files | None:
+        """The files of results/ behind a word of `needs` or `joins`; None for a word without any."""
+        results: dict[str, Callable[[], Files]] = {
+            "cells": lambda: merged([artefact.made_of]),
+            "every_cell": lambda: merged(self.every_cell),
+            "verdicts": lambda: [
+                f"results/tables/{name}.parquet"
+                for name, each in self.entries.items()
+                if each.entry["kind"] == "verdict"
+            ],
+            "proofs": lambda: [f"results/proofs/{name}.details.json" for name in self.proven],
+            "metadata": lambda: [
+                f"results/metadata/{name}.json" for name in self._planned.environments
+            ],
+            "peaks": lambda: [f"results/peaks/{name}.json" for name in self.peaks],
+            "topologies": lambda: (
+                [f"results/topology/{name}.json" for name in self.topologies] or refuse(NO_TOPOLOGY)
+            ),
+            "trainings": lambda: merged([TRAINED]),
+            "parts": lambda: merged(self.parts),
+            "grids": lambda: written.of_others(self._planned.grid_name),
+            "popularity": lambda: (
+                [self._configuration.popularity]
+                if self._configuration.popularity
+                else refuse(NO_POPULARITY)
+            ),
+            "images": lambda: [
+                f"results/datasets/{self._configuration.dataset_of(artefact.entry['images'])}/train.npz"
+            ],
+        }
+        return results[word]() if word in results else None
+
+    def _data_of(self, artefact: Artefact) -> dict[str, list[str]]:
+        """The project's own files that an artefact is made of, by the words of its entry; a program finds them wherever
+        it is run.
+        """
+        printed = artefact.entry.get("printed", artefact.key)
+        data = {
+            "printed": [str(Path(artefact.file).with_name(f"{printed}.csv"))],
+            "papers": self.paper_files,
+            "releases": ["resources/steptime/releases.yaml"],
+        }
+        own = {word: data[word] for word in artefact.entry["needs"] if word in data}
+        return own | self.words | {"catalogue": [artefact.file]}
+
+    def _file_digest(self, path: str) -> str:
+        """Digest of one of the project's own files, as its reader sees it: a comment in it makes nothing again."""
+        file = self._planned.root / path
+        if not file.is_file():
+            raise WorkflowError(f"There is no file {path}, which an artefact needs: write it.")
+        text = file.read_text(encoding="utf-8")
+        return digests.digest(schemas.parse(text) if file.suffix == ".yaml" else text)
+
+    def _digest_of_words(self, file: str, key: str) -> str:
+        """Digest of a catalogue as it matters for one of its entries: without the others."""
+        catalogue = schemas.parse((self._planned.root / file).read_text(encoding="utf-8"))
+        return digests.digest(catalogue | {"artefacts": catalogue["artefacts"][key]})
+
+    def _kind_digest(self, kind: str) -> str:
+        """Digest of the code that makes artefacts of a kind."""
+        return digests.program_digest("steptime.artefacts.make", f"steptime.artefacts.{kind}")
+
+    def _targets_of_papers(self) -> dict[str, dict[str, Any]]:
+        """The papers' artefacts by name, each with its state and the number of its cells in the grid."""
+        targets = {}
+        for name, artefact in self.entries.items():
+            if artefact.is_of_paper:
+                words = {*artefact.entry["needs"], *artefact.entry.get("joins", [])}
+                cells = len(self._keys.get(artefact.made_of, [])) if "cells" in words else 0
+                cells += self._trained_for(artefact.entry) if "trainings" in words else 0
+                printed = PRINTED_ONLY if self.is_printed_only(artefact) else "made"
+                targets[name] = {"state": self.lacks(artefact) or printed, "cells": cells}
+        return targets
