@@ -130,10 +130,10 @@ inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells
 	@workflow/scripts/launch cells.inspect $(call quoted,$(or $(SHARD),$(error Name a shard: make inspect SHARD=results/cells/local-cpu/step/...)))
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
-	@workflow/scripts/launch cells.pack pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
+	@workflow/scripts/launch carry.pack pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
-	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
+	@workflow/scripts/launch carry.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
 
 page: venv  ## write docs/papers/<paper>.md of a pack, and keep it: make page PAPER=shi2016 FROM=results.tar.gz
 	@workflow/scripts/launch page.paper --paper $(NAMED) \

@@ -16,8 +16,8 @@ import yaml
 from examples import CELL, inputs
 
 from steptime.artefacts import agreement, catalogue, evidence, findings, threads, verdict
-from steptime.artefacts.expressions import evaluate, names_in, tells_seconds
-from steptime.artefacts.functions import HIGH, LOW, NUMBERS, PLACE, ExpressionError, Scope
+from steptime.claims.expressions import evaluate, names_in, tells_seconds
+from steptime.claims.functions import HIGH, LOW, NUMBERS, PLACE, ExpressionError, Scope
 from steptime.artefacts.inputs import Inputs
 from steptime.merge import trainings
 from steptime.merge.measured import read_measured

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from steptime.machine import alone
-from steptime.supervisor import holding
+from steptime.run import holding
 
 HOLDS = """
 import sys, time
@@ -19,7 +19,7 @@ with alone(beside="beside" in sys.argv):
 STARTS = """
 import sys, time
 from pathlib import Path
-from steptime.supervisor.holding import hold
+from steptime.run.holding import hold
 held = hold(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

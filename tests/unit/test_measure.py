@@ -10,7 +10,7 @@ import pytest
 from steptime import machine, project
 from steptime.cells import measure, software
 from steptime.machine import interference, processes
-from steptime.supervisor import progress
+from steptime.run import progress
 from worker import usage
 from worker.contract import NotEquivalent
 from worker.tasks import step

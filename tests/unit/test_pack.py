@@ -17,7 +17,8 @@ import pytest
 from examples import CELL, DIGESTS
 
 from steptime import machine, run
-from steptime.cells import pack, schema, shard
+from steptime.carry import pack
+from steptime.cells import schema, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.plan.cell import key_of, shard_path
 

@@ -18,7 +18,7 @@ from steptime.cells import shard
 from steptime.page import screen, so_far, summary
 from steptime.plan.cell import key_of, shard_path
 from steptime.say import doing
-from steptime.supervisor import progress, work
+from steptime.run import estimate, progress
 
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
 
@@ -288,20 +288,20 @@ def test_what_is_left_is_guessed_from_what_was_shown():
     cell = CELL | {"network": "fcn5-on-c"}
     cells = [cell | {"repeat": repeat, "threads": threads} for repeat, threads in PLACES]
     alien, longer = cell | {"environment": "mxnet-1.9"}, cell | {"batch": 7}
-    kins = {shard_path(key_of(each)): work.kin(each) for each in (*cells, alien, longer)}
+    kins = {shard_path(key_of(each)): estimate.kin(each) for each in (*cells, alien, longer)}
     keys = list(map(key_of, cells))
     guessed = {shard_path(key): seconds for key, seconds in zip(keys, (10, 5, 10, 5), strict=True)}
-    assert work.left(guessed, kins, {}, 0.0) == 30.0
+    assert estimate.left(guessed, kins, {}, 0.0) == 30.0
     Path(shard_path(keys[0])).parent.mkdir(parents=True)
     Path(shard_path(keys[0])).write_text("")
-    assert work.left(guessed, kins, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
+    assert estimate.left(guessed, kins, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
     other = shard_path(key_of(alien))
-    assert 10.0 < work.left({**guessed, other: 10.0}, kins, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
+    assert 10.0 < estimate.left({**guessed, other: 10.0}, kins, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
     larger = shard_path(key_of(longer))
-    assert work.left({**guessed, larger: 10.0}, kins, {keys[0]: 30.0}, 0.0) == 90.0
+    assert estimate.left({**guessed, larger: 10.0}, kins, {keys[0]: 30.0}, 0.0) == 90.0
     # A file of a run before is made again.
     os.utime(shard_path(keys[0]), (1, 1))
-    assert work.left(guessed, kins, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0
+    assert estimate.left(guessed, kins, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0
 
 
 def test_a_silent_run_says_what_its_programs_do(capsys):

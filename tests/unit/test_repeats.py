@@ -19,7 +19,7 @@ from steptime.plan import configuration, grid, written
 from steptime.plan.cell import shard_path
 from steptime.plan.grid import COMPARED
 from steptime.render import words
-from steptime.supervisor import progress
+from steptime.run import progress
 
 # Of each network, the seconds of a step in each framework: in the first two of them two are equal.
 TIMES = {

@@ -57,7 +57,7 @@ def table_of(checkout):
 
 def carry(checkout, *arguments):
     """`make pack` or `make merge`."""
-    done = checkout.launch("cells.pack", *arguments)
+    done = checkout.launch("carry.pack", *arguments)
     assert done.returncode == 0, done.stderr
 
 

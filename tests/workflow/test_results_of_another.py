@@ -50,7 +50,7 @@ def row_of(path):
 
 def carry(checkout, *arguments):
     """`make pack` or `make merge`."""
-    return checkout.launch("cells.pack", *arguments, "--platforms", "far.yaml")
+    return checkout.launch("carry.pack", *arguments, "--platforms", "far.yaml")
 
 
 @pytest.fixture(scope="module")

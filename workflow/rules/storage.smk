@@ -25,7 +25,7 @@ rule share_platform:
     conda:
         OWN_SOFTWARE
     shell:
-        '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output}'
+        '"$STEPTIME_LAUNCH" carry.pack pack --platform {wildcards.platform} --to {output}'
         " 2>&1 | tee {log} >&2"
 
 
@@ -52,4 +52,4 @@ rule fetch_platform:
         # One after another: two platforms may bring the same proof.
         host=100,
     shell:
-        '"$STEPTIME_LAUNCH" cells.pack take --from {input} 2>&1 | tee {log} >&2'
+        '"$STEPTIME_LAUNCH" carry.pack take --from {input} 2>&1 | tee {log} >&2'

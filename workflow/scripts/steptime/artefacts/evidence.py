@@ -10,8 +10,8 @@ import pandas as pd
 
 from shared.precisions import USUAL
 from steptime import tasks
-from steptime.artefacts.functions import ALONE, HIGH, LOW, NUMBERS, PLACE, VARIED
 from steptime.artefacts.inputs import read_printed
+from steptime.claims.functions import ALONE, HIGH, LOW, NUMBERS, PLACE, VARIED
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
 from steptime.merge.summary import BY_REPEAT

@@ -11,10 +11,11 @@ import pandas as pd
 from scipy.linalg import hadamard
 from scipy.special import ndtr
 
-from steptime.artefacts import evidence, expressions, functions
+from steptime.artefacts import evidence
 from steptime.artefacts.evidence import Paper, read_papers
-from steptime.artefacts.functions import DRAW, ExpressionError, NothingThereError, Scope
 from steptime.artefacts.inputs import Inputs
+from steptime.claims import expressions, functions
+from steptime.claims.functions import DRAW, ExpressionError, NothingThereError, Scope
 from steptime.merge.others import Grid
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns

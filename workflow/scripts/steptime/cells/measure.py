@@ -24,7 +24,8 @@ from steptime.plan.cell import key_of
 from steptime.reading import read_yaml
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import doing, say
-from steptime.supervisor import nodes, progress, resources
+from steptime.run import progress
+from steptime.supervisor import nodes, resources
 from steptime.supervisor.ranks import HERE
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS

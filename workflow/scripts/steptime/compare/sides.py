@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from steptime import project
-from steptime.cells import pack, shard, trusted
+from steptime.carry import pack
+from steptime.cells import shard, trusted
 from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
 from steptime.merge.summary import summarise
@@ -73,7 +74,7 @@ class Side:
 @contextmanager
 def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
     """The two sides that a user names: a pack, a folder, or an environment, mode or platform of `here`; a choice within
-    a pack or folder follows a colon. Raises CompareError, and what `cells.pack.opened` raises.
+    a pack or folder follows a colon. Raises CompareError, and what `carry.pack.opened` raises.
     """
     parts = [_parted(text, here) for text in (one, other)]
     with ExitStack() as stack:
@@ -121,7 +122,7 @@ def _choice(text: str, results: Results) -> dict[str, str]:
 
 
 def read(folder: Path, name: str) -> Results:
-    """The timed steps of a results folder. Raises CompareError without any, and what `cells.pack.check` raises."""
+    """The timed steps of a results folder. Raises CompareError without any, and what `carry.pack.check` raises."""
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
         raise CompareError(f"{name} has no timed result: measure something there first.")

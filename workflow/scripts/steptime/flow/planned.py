@@ -16,8 +16,8 @@ from steptime.flow.engine import Engine
 from steptime.machine import placement
 from steptime.plan import configuration, folders, grid, interim, written
 from steptime.plan.cell import FOLDER, Cell, shard_path
+from steptime.run import holding
 from steptime.say import say_sentence
-from steptime.supervisor import holding
 
 
 class Planned:

@@ -16,8 +16,8 @@ from steptime.flow.needed import Needed
 from steptime.flow.planned import Planned
 from steptime.plan import folders, interim, schemas, written
 from steptime.plan.cell import FOLDER, shard_path
+from steptime.run import estimate, progress
 from steptime.say import say_sentence
-from steptime.supervisor import progress, work
 
 # What a user may have said of this run, as variables of `make`.
 SAID_TO_MAKE = {
@@ -53,7 +53,7 @@ class Running:
             lasting = max(lasting, 60 * self._planned.repeats.minutes)
         lasts = "" if self._engine.counts_jobs else f": about {progress.duration(lasting)}"
         if guessed:
-            say_sentence(f"{work.words(guessed, self._kins_of(guessed))}{lasts}.")
+            say_sentence(f"{estimate.words(guessed, self._kins_of(guessed))}{lasts}.")
         self._tell_what_is_left_out()
 
     def begin(self) -> None:
@@ -149,7 +149,7 @@ class Running:
     def _guess(self, files: Iterable[str]) -> dict[str, float]:
         """Seconds of each job, by the file that stands for it."""
         planned = self._planned
-        return work.guess(
+        return estimate.guess(
             files, planned.configuration, planned.cores, self._plan.cells, planned.shown_by
         )
 
@@ -164,10 +164,10 @@ class Running:
     def _kins_of(self, files: Collection[str]) -> dict[str, list[str]]:
         """What the runs that make these files share with others, by their files."""
         paths = {shard_path(key): cell for key, cell in self._plan.cells.items()}
-        return {path: work.kin(cell.facts()) for path, cell in paths.items() if path in files}
+        return {path: estimate.kin(cell.facts()) for path, cell in paths.items() if path in files}
 
     def _tell_what_is_left_out(self) -> None:
-        for sentence in work.left_out(self._planned.asked, self._plan, self._planned.configuration):
+        for sentence in estimate.left_out(self._planned.asked, self._plan, self._planned.configuration):
             say_sentence(sentence)
 
     def _shown_so_far(self) -> dict[str, Any]:

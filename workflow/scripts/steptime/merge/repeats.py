@@ -22,7 +22,7 @@ from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
 from steptime.statistics import words
 from steptime.statistics.pairs import Pair, further_runs, key
-from steptime.supervisor import progress
+from steptime.run import progress
 from steptime.tasks import TASKS
 
 # Seconds that the tables and the report take after the last run, and those of a run besides its worker's.

@@ -21,7 +21,8 @@ import yaml
 from markupsafe import Markup
 
 from steptime import project, run
-from steptime.cells import pack, shard
+from steptime.carry import pack
+from steptime.cells import shard
 from steptime.cells.expected import Expected
 from steptime.page.embed import render
 from steptime.plain import plural

@@ -18,7 +18,7 @@ from steptime.page import answer, cells, embed, samples, screen
 from steptime.reading import InputError
 from steptime.render.words import plural, run_name
 from steptime.say import say
-from steptime.supervisor import progress
+from steptime.run import progress
 
 # Until the run has made the whole tables and the report.
 FOLDER = Path("results/so_far")

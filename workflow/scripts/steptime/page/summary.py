@@ -12,7 +12,7 @@ from typing import Any
 
 from steptime import run
 from steptime.plain import plural
-from steptime.supervisor import progress
+from steptime.run import progress
 
 REPORT = Path("results/report/index.html")
 # So many tables and figures are named one by one.

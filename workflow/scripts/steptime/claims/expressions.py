@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import functions
-from steptime.artefacts.functions import FUNCTIONS, ExpressionError, NothingThereError, Scope, meet
+from steptime.claims import functions
+from steptime.claims.functions import FUNCTIONS, ExpressionError, NothingThereError, Scope, meet
 
 OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub}
 OPERATIONS |= {ast.Mult: operator.mul, ast.Div: operator.truediv}

@@ -1,7 +1,7 @@
 """Carries results from one machine to another: packs them into one file, and takes them into this checkout.
 
-    workflow/scripts/launch cells.pack pack --to results.tar.gz
-    workflow/scripts/launch cells.pack take --from results.tar.gz    (or a checkout, or a results folder)
+    workflow/scripts/launch carry.pack pack --to results.tar.gz
+    workflow/scripts/launch carry.pack take --from results.tar.gz    (or a checkout, or a results folder)
 
 What is taken is looked at first, and either all of it is taken or nothing.
 """

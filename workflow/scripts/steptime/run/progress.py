@@ -15,8 +15,8 @@ import psutil
 from steptime import run
 from steptime.plain import machine_name, plural
 from steptime.plan.cell import PLACE, key_of, shard_path
+from steptime.run import estimate
 from steptime.say import DOING, say, say_sentence
-from steptime.supervisor import work
 
 # A line for each cell that was measured: its seconds, the stages of the grid that it is of, and its key, as JSON.
 FINISHED = run.FOLDER / "finished"
@@ -45,7 +45,7 @@ def plan(
 ) -> list[str]:
     """What a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
     lasting, left = sum(guessed.values()), (deadline or 0.0) - time.time()
-    sentences = [f"{work.words(guessed, kins)}: done about {clock(max(lasting, left))}."]
+    sentences = [f"{estimate.words(guessed, kins)}: done about {clock(max(lasting, left))}."]
     if deadline and lasting > SURELY * left:
         took = duration(lasting)
         sentences.append(f"Two runs of each result take {took} here, longer than was asked for.")
@@ -96,8 +96,8 @@ def expect(cells: Sequence[Mapping[str, Any]]) -> None:
     guessed, kins = known.get("work", {}), known.get("kins", {})
     for cell in cells:
         file, second = (shard_path(key_of(each)) for each in (cell, {**cell, "repeat": 2}))
-        guessed[file] = guessed.get(second, work.FURTHER)
-        kins[file] = work.kin(cell)
+        guessed[file] = guessed.get(second, estimate.FURTHER)
+        kins[file] = estimate.kin(cell)
     counted = {"cells": known["cells"] + len(cells), "work": guessed, "kins": kins}
     run.begin(**known | counted)
 
@@ -171,7 +171,7 @@ def _position() -> str:
     # On a cluster nobody knows how many run side by side.
     if facts.get("stages") is not None and "work" in facts:
         took = {key: seconds for seconds, _, key in done}
-        left = work.left(facts["work"], facts["kins"], took, began_at())
+        left = estimate.left(facts["work"], facts["kins"], took, began_at())
         if facts.get("deadline"):
             left = max(left, facts["deadline"] - time.time())
         ends = f"  done about {clock(left)}"

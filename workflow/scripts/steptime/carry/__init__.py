@@ -1,0 +1,1 @@
+"""Results between machines: packed, checked, and taken."""
