@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 
 from steptime import networks
 from steptime.artefacts import common
 from steptime.imported import entry as entries
-from steptime.imported import mapper, module, proof, views
+from steptime.imported import found, mapper, module, proof, views
 from steptime.imported.digest import function_digest
 from steptime.prove import golden
 from steptime.reading import InputError
@@ -288,6 +289,41 @@ def test_squeeze_and_excitation_and_a_branch_of_channels():
     assert layers[1].options["kernel"] == [2, 3] and layers[1].options["padding"] == [0, 1]
     spec = networks.specify("net", {"net": content})
     assert not proof.compare(spec, layers, stepped(layers, spec)).reason
+
+
+def chain(*layers):
+    """Layers by kind, options and how far before each its inputs stand."""
+    made = []
+    for kind, options, offsets in layers:
+        names = ["input", *(layer.name for layer in made)]
+        inputs = [names[-offset] for offset in offsets]
+        path = f"net.{len(made)}"
+        made.append(found.Layer(f"{kind}{len(made)}", kind, options, inputs, path))
+    return entries.renamed(made)
+
+
+HEAD, TAIL = ("dense", {"units": 4}, [1]), ("dense", {"units": 3}, [1])
+ROUND = [("sigmoid", {}, [1]), ("dense", {"units": 4}, [1]), ("add", {}, [1, 3])]
+
+
+@pytest.mark.parametrize(
+    ("layers", "rounds"),
+    [
+        ([HEAD, *ROUND * 4, TAIL], [4]),
+        # Two blocks, of which one begins where the other ends.
+        ([HEAD, *ROUND * 3, *[("tanh", {}, [1]), *ROUND[1:]] * 3, TAIL], [3, 3]),
+        # The layer behind them takes what came before them; and they are too few.
+        ([HEAD, *ROUND * 4, ("add", {}, [1, 13]), TAIL], []),
+        ([HEAD, *ROUND * 2, TAIL], []),
+    ],
+)
+def test_equal_blocks_are_written_once_where_that_is_the_same_network(layers, rounds):
+    layers = chain(*layers)
+    flat = entries.entry(layers, "Net", [4], 0, "softmax_cross_entropy")
+    content = module.shorter(flat, layers)
+    told = yaml.safe_load(entries.text("net", content, layers))
+    assert networks.specify("net", told) == networks.specify("net", {"net": flat})
+    assert [each["repeat"] for each in content["layers"] if "repeat" in each] == rounds
 
 
 def test_views_say_what_they_show_and_refuse_what_they_cannot():

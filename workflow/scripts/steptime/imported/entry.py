@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -16,8 +16,31 @@ FAMILIES = {
     "RNN": {"lstm", "gru", "rnn"},
     "CNN": {"conv", "grouped_conv"},
 }
+# So many lines fewer are worth a block that repeats.
+WORTH_A_BLOCK = 4
+# Where the paths of modules stand.
+WIDTH = 60
 # Without a norm, and with so many layers, start values must be wider.
 DEEP = 10
+
+
+@dataclass(frozen=True)
+class Block:
+    """Layers from the place `first` on, `length` of them, which follow each other `rounds` times."""
+
+    first: int
+    length: int = 1
+    rounds: int = 1
+
+    @property
+    def after(self) -> int:
+        """The place behind its last round."""
+        return self.first + self.length * self.rounds
+
+    @property
+    def saves(self) -> int:
+        """How many layers need not be written."""
+        return self.length * (self.rounds - 1)
 
 
 def renamed(layers: list[Layer]) -> list[Layer]:
@@ -72,36 +95,111 @@ def entry(
 
 
 def written(layers: list[Layer]) -> list[Any]:
-    """Layers in the language of networks: names and inputs only where they are not in order."""
-    before = ["input", *(layer.name for layer in layers)]
-    astray = {
-        name
-        for layer, last in zip(layers, before, strict=False)
-        if layer.inputs != [last]
-        for name in layer.inputs
-    }
+    """Layers in the language of networks, one after another."""
+    return _written(layers, [Block(place) for place in range(len(layers))])
+
+
+def shortened(layers: list[Layer]) -> list[Any]:
+    """The same, with equal layers that follow each other as a block that repeats.
+
+    A name within a block is given anew in each round; what takes a layer of another round by it may make another
+    network of it, which who calls this finds out.
+    """
+    return _written(layers, blocks(layers))
+
+
+def blocks(layers: list[Layer]) -> list[Block]:
+    """All layers, in order, as blocks: those that repeat as one, any other as one of its own."""
+    places = _places(layers)
+    alike = [
+        (layer.kind, layer.options, [place - places[name] for name in layer.inputs])
+        for place, layer in enumerate(layers)
+    ]
+    found: list[Block] = []
+    while (first := found[-1].after if found else 0) < len(layers):
+        best = Block(first)
+        for length in range(2, (len(layers) - first) // 2 + 1):
+            own, rounds = alike[first : first + length], 1
+            while alike[first + rounds * length : first + (rounds + 1) * length] == own:
+                rounds += 1
+            best = max(best, Block(first, length, rounds), key=lambda block: block.saves)
+        found.append(best if best.saves >= WORTH_A_BLOCK else Block(first))
+    return found
+
+
+def _places(layers: list[Layer]) -> dict[str, int]:
+    return {"input": -1} | {layer.name: place for place, layer in enumerate(layers)}
+
+
+def _written(layers: list[Layer], blocks: list[Block]) -> list[Any]:
+    """Blocks in the language of networks: names and inputs only where they are not in order."""
+    places = _places(layers)
+    order = ["input", *(layer.name for layer in layers)]
+    # In the first round of its block each layer is written.
+    first_round = {place: place for place in range(-1, len(layers))}
+    for block in blocks:
+        for place in range(block.first, block.after):
+            first_round[place] = block.first + (place - block.first) % block.length
+    # Places whose layers have one name: what comes from before a block comes from the round before in all other rounds.
+    same: dict[int, int] = {}
+    taken: dict[int, list[int]] = {}
+
+    def named(place: int) -> int:
+        while place in same:
+            place = same[place]
+        return place
+
+    for block in blocks:
+        for place in range(block.first, block.first + block.length):
+            if layers[place].inputs == [order[place]]:
+                continue
+            inputs = [places[name] for name in layers[place].inputs]
+            taken[place] = [first_round[each] for each in inputs]
+            for each in inputs:
+                if block.rounds > 1 and each < block.first <= each + block.length:
+                    one, other = named(first_round[each + block.length]), named(first_round[each])
+                    same |= {one: other} if one != other else {}
+    has_name = {named(each) for own in taken.values() for each in own}
     content: list[Any] = []
-    for layer, last in zip(layers, before, strict=False):
-        options = dict(layer.options)
-        if layer.inputs != [last]:
-            options["inputs"] = layer.inputs
-        if layer.name in astray:
-            options["name"] = layer.name
-        content.append({layer.kind: options} if options else layer.kind)
+    for block in blocks:
+        own: list[Any] = []
+        for place in range(block.first, block.first + block.length):
+            layer = layers[place]
+            options = dict(layer.options)
+            if place in taken:
+                options["inputs"] = [order[named(each) + 1] for each in taken[place]]
+            if named(place) in has_name:
+                options["name"] = order[named(place) + 1]
+            own.append({layer.kind: options} if options else layer.kind)
+        content += [{"repeat": block.rounds, "layers": own}] if block.rounds > 1 else own
     return content
 
 
 def text(name: str, content: dict[str, Any], layers: list[Layer]) -> str:
-    """An entry as YAML."""
+    """An entry as YAML; a layer that repeats has the path of its first round."""
     head = {key: value for key, value in content.items() if key != "layers"}
     lines = [f"{name}:"]
     lines += [f"  {key}: {_inline(value)}" for key, value in head.items()]
     lines.append("  layers:")
-    width = max(len(_inline(each)) for each in content["layers"])
-    for each, layer in zip(content["layers"], layers, strict=True):
-        own = _inline(each).removeprefix("{").removesuffix("}") if isinstance(each, dict) else each
-        lines.append(f"    - {own:{min(width, 60)}}  # {layer.path}".rstrip(" #"))
+    place = 0
+    for each in content["layers"]:
+        if isinstance(each, dict) and "repeat" in each:
+            own = each["layers"]
+            lines += [f"    - repeat: {each['repeat']}", "      layers:"]
+            lines += [
+                _line(" " * 8, one, layer.path)
+                for one, layer in zip(own, layers[place:], strict=False)
+            ]
+            place += each["repeat"] * len(own)
+        else:
+            lines.append(_line(" " * 4, each, layers[place].path))
+            place += 1
     return "\n".join(lines) + "\n"
+
+
+def _line(indent: str, layer: Any, path: str) -> str:
+    own = _inline(layer).removeprefix("{").removesuffix("}") if isinstance(layer, dict) else layer
+    return f"{indent}- {own:{WIDTH}}  # {path}".rstrip(" #")
 
 
 def _inline(value: Any) -> str:

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,19 @@ def imported(
         spec = networks.specify(label, {label: content})
     except ValueError as error:
         raise InputError(f"{label} is not imported: {error}.") from error
-    return layers, {"parameters": networks.count_parameters(spec)} | content
+    parameters = {"parameters": networks.count_parameters(spec)}
+    return layers, parameters | shorter(content, layers)
+
+
+def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any]:
+    """An entry with what repeats as blocks, where that is the same network: where a name of one round would mean another
+    layer in the next, the entry as it is.
+    """
+    short = content | {"layers": entries.shortened(layers)}
+    with suppress(ValueError):
+        if networks.specify("own", {"own": short}) == networks.specify("own", {"own": content}):
+            return short
+    return content
 
 
 def network_name(label: str) -> str:
