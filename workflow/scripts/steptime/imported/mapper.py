@@ -29,6 +29,7 @@ NEAREST = {
     "conv1d": "conv2d, of images with one row", "bmm": "scaled_dot_product_attention",
     "matmul": "scaled_dot_product_attention, or linear", "upsample_bilinear2d": "upsample (nearest)",
     "layer_norm": "layer_norm with weight and bias of the last axis", "instance_norm": "group_norm",
+    "clamp": "relu6", "pad": "the padding of the layer behind it", "zeros_like": "nothing: states begin at zero",
     "with padding_idx": "embedding without it", "with bidirectional=True": "one way",
     "a constant factor": "weights that have the factor",
     "a constant that is added": "a bias that has it",

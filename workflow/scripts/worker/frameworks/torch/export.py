@@ -9,6 +9,7 @@ the folder `to`, which holds the `mistake` of a user instead where there is one,
 import ast
 import importlib.util
 import json
+import logging
 import os
 import sys
 import traceback
@@ -60,6 +61,8 @@ def export(job):
             "%s has no PyTorch: name a Python that has it, PYTHON=.../bin/python" % sys.executable
         )
     warnings.simplefilter("ignore")
+    # Where an export fails, PyTorch shows the graph so far, above the one sentence that we say.
+    logging.disable(logging.CRITICAL)
     torch.manual_seed(0)
     batch = 8 if job["vocabulary"] or size_of(job["shape"]) <= LARGE else 2
     saved = None
