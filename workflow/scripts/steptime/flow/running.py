@@ -131,6 +131,7 @@ class Running:
             "deployment": "conda" if self._engine.uses_conda else "venv",
             "platforms": planned.configuration.platforms,
             "networks": planned.configuration.network_files,
+            "entries": planned.configuration.networks,
             "data": planned.configuration.data,
             "cells": len(waiting),
             "waiting": [cell.key for cell in waiting if cell.key in keys],

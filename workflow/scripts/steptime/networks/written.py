@@ -28,10 +28,13 @@ def files_of_user(config: dict[str, Any]) -> list[str]:
 
 
 def of_run(first: Path | None = None) -> dict[str, Any]:
-    """The entries that the run goes by which is under way or was the last here."""
-    return merged(
-        [first or project.path(PROJECT), *map(project.path, run.facts().get("networks", []))]
-    )
+    """The entries that the run goes by which is under way, as it began with them: an edit since then is for the next one.
+    Beside a run, those of the files of the last one here.
+    """
+    known = run.facts()
+    if run.is_under_way() and "entries" in known:
+        return known["entries"]
+    return merged([first or project.path(PROJECT), *map(project.path, known.get("networks", []))])
 
 
 def merged(paths: list[Path]) -> dict[str, Any]:
