@@ -15,10 +15,11 @@ from examples import CELL, MACHINE
 
 from steptime import run
 from steptime.cells import shard
+from steptime.networks import written
 from steptime.page import screen, so_far, summary
 from steptime.plan.cell import key_of, shard_path
-from steptime.say import doing
 from steptime.run import estimate, progress
+from steptime.say import doing
 
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
 
@@ -47,6 +48,16 @@ def test_the_last_trial_ends_where_other_cells_follow_such_as_trainings():
     assert progress.ended() == "trial 1"
     progress.report("a training", "took a minute", 60.0, [], "")
     assert progress.ended() == "" and not progress.goes_on()
+
+
+def test_a_run_goes_by_the_networks_that_it_began_with(monkeypatch):
+    """Its rows have the digests of those: an edit meanwhile would give them another network."""
+    monkeypatch.setattr(run, "FILE", run.LAST)
+    run.begin(entries={"net": {"label": "Net"}}, networks=[])
+    Path("networks.yaml").write_text("net: {label: Edited}")
+    of_file = written.of_run(Path("networks.yaml"))
+    monkeypatch.setenv("STEPTIME_LAUNCH", "launch")
+    assert written.of_run(Path("networks.yaml")) == {"net": {"label": "Net"}} != of_file
 
 
 def test_a_run_without_trials_has_none_that_ends():
