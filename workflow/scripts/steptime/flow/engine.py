@@ -22,7 +22,6 @@ CHATTER = (
     "Execute ",
     "Using shell:",
     "Reasons:\n",
-    "Conda environments: ignored",
     "Building DAG",
     "DAG of jobs will",
     "Updating checkpoint",
@@ -54,11 +53,10 @@ class Engine:
         # Whether a conda in use makes the environments of frameworks; else they are our own.
         deployment = workflow.deployment_settings.deployment_method
         self.uses_conda = "CONDA" in {each.name for each in deployment}
-        # Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda
-        # in use makes environments of frameworks, and would make another for these programs after each move of the
-        # checkout. The linter of Snakemake asks for it.
-        is_linted = "--lint" in self.words
-        self.own_software = None if self.uses_conda and not is_linted else "../../envs/workflow.yaml"
+        # Software of our rules, for Snakemake's linter alone: programs are started by the launcher, which finds what they
+        # need or makes .venv. A conda in use makes environments of frameworks, and would make one for these programs too;
+        # without one, Snakemake would look at a file for each of thousands of jobs.
+        self.own_software = "../../envs/workflow.yaml" if "--lint" in self.words else None
 
     def tell_programs(self, scripts: Path) -> None:
         """Tells programs, by variables, what no parameter may hold: it differs between machines and changes no number.
