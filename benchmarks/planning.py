@@ -14,6 +14,9 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from steptime.plan import configuration, grid  # noqa: E402
 
 
 def cpu_seconds(command: list[str]) -> float:
@@ -29,24 +32,22 @@ def cpu_seconds(command: list[str]) -> float:
 def main() -> None:
     """Prints one line per case."""
     snakemake = str(Path(sys.executable).with_name("snakemake"))
-    grid = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text())
-    # 3 environments, 6 networks at 2 thread counts, and 2 more mini-batch sizes of 2 networks.
-    cells = 3 * (6 * 2 + 2 * 2)
+    desktop = yaml.safe_load((ROOT / "config/grids/desktop.yaml").read_text())
+    desktop["threads"] = {"table": [1, 2], "figure": [2]}
     with tempfile.TemporaryDirectory() as folder:
+
+        def written(repeats: int) -> Path:
+            path = Path(folder) / f"{repeats}.yaml"
+            path.write_text(yaml.safe_dump(desktop | {"repeats": repeats}))
+            return path
+
+        cells = len(grid.expand(configuration.load(ROOT, {"grid": str(written(1))}), 2).cells)
         for wanted, target, limit in ((10_000, [], 10), (20_000, ["shi2016_fig1d"], 4)):
-            path = Path(folder) / f"{wanted}.yaml"
-            path.write_text(
-                yaml.safe_dump(
-                    grid
-                    | {"repeats": -(-wanted // cells), "threads": {"table": [1, 2], "figure": [2]}}
-                )
-            )
-            used = cpu_seconds(
-                [snakemake, *target, "-n", "-q", "--cores", "2", "--config", f"grid={path}"]
-            )
-            print(
-                f"{wanted} cells, {target[0] if target else 'all'}: {used:.1f} CPU-s, limit {limit}"
-            )
+            path = written(-(-wanted // cells))
+            command = [snakemake, *target, "-n", "-q", "--cores", "2", "--config", f"grid={path}"]
+            used = cpu_seconds(command)
+            what = target[0] if target else "all"
+            print(f"{wanted} cells, {what}: {used:.1f} CPU-s, limit {limit}", flush=True)
 
 
 if __name__ == "__main__":
