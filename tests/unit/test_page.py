@@ -185,3 +185,22 @@ def test_what_a_framework_takes_as_it_comes_is_below_its_time(tmp_path):
     ((entries,),) = (all_threads["plain"].values(),)
     assert entries["PyTorch 9.9.0"]["time"] == "2000 ms"
     assert entries["PyTorch 9.9.0"]["ratio"].endswith(" ×")
+
+
+def test_each_precision_has_an_answer_of_its_own(tmp_path):
+    """A framework that is fastest in one is not averaged with itself in the other."""
+    seconds = {("torch", "float32"): 1.0, ("mxnet", "float32"): 2.0}
+    seconds |= {("torch", "bfloat16"): 0.9, ("mxnet", "bfloat16"): 0.3}
+    read = measured(
+        tmp_path,
+        *(
+            {"environment": f"{framework}-1", "framework": framework, "precision": precision}
+            | {"repeat": repeat, "seconds": took * (1 + 0.001 * repeat), **COMMIT}
+            for (framework, precision), took in seconds.items()
+            for repeat in (1, 2, 3)
+        ),
+    )
+    full, half = answer.matrices(ratios.table(inputs(measured=read))[0])
+    assert full["title"].endswith("1 thread") and half["title"].endswith("1 thread, bfloat16")
+    assert full["says"].startswith("Overall, PyTorch 9.9.0 is fastest")
+    assert half["says"].startswith("Overall, MXNet 9.9.0, bfloat16 is fastest")

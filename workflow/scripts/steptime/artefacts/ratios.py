@@ -18,7 +18,9 @@ OVERALL = ["overall", "overall_low", "overall_high", "overall_word", "overall_ne
 # Of all pairs of a table: how many are not decided, how many of these further runs would decide, and in which time.
 OPEN = ["compared_pairs", "open_pairs", "decidable_pairs", "seconds_to_decide"]
 COLUMNS += ["low", "high", "verdict", *OVERALL, *OPEN]
-OF_PLACE = [*common.PLACES, "environment", "mode"]
+# A precision has tables of its own: nobody chooses a framework by the mean of two.
+TABLE = [*common.PLACES, "precision"]
+OF_PLACE = [*TABLE, "environment", "mode"]
 NO_INTERVAL = (
     "nothing is known of how much its runs, or those of the shortest, differ: fewer than two of both were measured "
     "and not disturbed, or the two differ far more than those of others (`repeats` in the grid)"
@@ -36,12 +38,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     took = _seconds(inputs.measured.rows)
     means: dict[tuple[Any, ...], Overall] = {}
     still_open: dict[tuple[Any, ...], Row] = {}
-    for place, own in rows.groupby(common.PLACES):
+    for place, own in rows.groupby(TABLE):
         means |= {(*place, *way): mean for way, mean in overall(places(own, pairs), pairs).items()}
         still_open[place] = _open(own, pairs, took)
     compared = [
         _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))
-        | still_open[tuple(row[name] for name in common.PLACES)]
+        | still_open[tuple(row[name] for name in TABLE)]
         for at, row in rows.iterrows()
     ]
     data = pd.DataFrame(compared, columns=COLUMNS)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from shared import precisions
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Row
 from steptime.render.tables import DASH
@@ -15,16 +16,19 @@ from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, key
 def matrices(
     ratios: pd.DataFrame | None, tuning: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """For each place networks by frameworks, the fastest first and all threads first; [] without any.
+    """For each place networks by frameworks, the fastest first, all threads and float32 first; [] without any.
 
     `ratios` are the rows of `artefacts.ratios`; those of `artefacts.tuning` add what a framework takes as it comes.
     """
+    if ratios is None:
+        return []
     platforms = []
     plain = _as_they_come(tuning)
-    places = ["platform", "devices", "threads"]
-    for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
+    places = ["platform", "devices", "threads", "precision"]
+    for (platform, devices, threads, precision), rows in ratios.groupby(places):
         title = f"{machine_name(platform)}, {plural(threads, 'thread')}"
         title += f", {plural(devices, 'device')}" if devices > 1 else ""
+        title += precisions.marked(precision, ", ")
         lines: dict[tuple[str, int], dict[str, Any]] = {}
         for row in rows.to_dict("records"):
             network = (row["network_label"], row["batch"])
@@ -33,11 +37,14 @@ def matrices(
         overall = {row["framework_label"]: _overall(row) for row in runners.to_dict("records")}
         known: dict[str, Any] = {"title": title, "says": fastest(rows)}
         known |= {"device": (platform, devices), "threads": threads, "rows": rows.index}
-        known |= {"frameworks": list(overall), "plain": plain.get((platform, devices, threads), {})}
+        as_they_come = {} if precisions.marked(precision, " ") else plain
+        known |= {"frameworks": list(overall), "precision": precision}
+        known |= {"plain": as_they_come.get((platform, devices, threads), {})}
         most = max(1.5, rows["high"].max(), rows["ratio"].max())
         known |= {"least": min(1, rows["low"].min()), "most": most}
         platforms.append(known | {"lines": lines, "overall": overall})
-    return sorted(platforms, key=lambda each: -each["threads"])
+    usual = precisions.USUAL
+    return sorted(platforms, key=lambda each: (-each["threads"], each["precision"] != usual))
 
 
 def _as_they_come(tuning: pd.DataFrame | None) -> dict[tuple[Any, ...], dict[Any, Any]]:
