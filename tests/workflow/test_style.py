@@ -165,11 +165,11 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 # Lines of Python (and of rules), and words of documents: round, with room, so that no room grows unseen. Code that
 # reads faster is worth its lines.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 48_900,
+    "workflow/scripts/**/*.py": 50_800,
     "workflow/scripts/worker/**/*.py": 15_500,
     "workflow/scripts/steptime/artefacts/**/*.py": 8_600,
-    "workflow/**/[!.]*.smk": 1_600,
-    "tests/**/*.py": 21_000,
+    "workflow/**/[!.]*.smk": 700,
+    "tests/**/*.py": 21_200,
     "benchmarks/**/*.py": 7_500,
 }
 WORDS = 45_300
