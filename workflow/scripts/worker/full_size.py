@@ -53,7 +53,7 @@ BARELY, TRIES = 2.0**-30, 4
 SIGNIFICANT = 30.0
 # So many times as far as our masks, or as near, may other ones take the first gradients in the median.
 MASKED = 3.0
-# By such a part of its largest value is moved what stands still: where the loss changes with it, it has a gradient.
+# What stands still is moved by this part of its largest value: where the loss changes with it, it has a gradient.
 MOVED = 2.0**-6
 
 
@@ -280,7 +280,7 @@ class Proof(object):
     def _block_of_another(self, adapter):
         """What `keep_end` keeps, of a new trainer that takes a block from the start values.
 
-        Nobody can begin where the timed one ended who does not know what that carries from step to step.
+        It cannot begin where the timed one ended: what a trainer carries from step to step, besides weights, is its own.
         """
         gc.collect()
         trainer = self._another(adapter, dict(data.start_values(self.spec)))

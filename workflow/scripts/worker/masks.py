@@ -10,9 +10,9 @@ def read(adapter, job, spec):
 
     In steps that are a call each, and in a call of two steps, both together.
 
-    Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
-    by 1 / labels; so the columns of the first weight's update, less that of the class without labels, are what each
-    label was given.
+    All scores are equal. So a softmax gives a label's own class a gradient that is smaller, by 1 / labels, than that of
+    the class without labels. The columns of the first weight's update, less the column of that class, are then what
+    each label was given.
     """
     batch, shape = job["batch"], spec["input"]["shape"]
     start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}

@@ -1,7 +1,8 @@
-"""Decides what of the results that lie here stays and what is made again: the one place that does.
+"""Decides which of the results that lie here stay and which are made again: the one place that does.
 
-Shards, proofs, manifests and references say by digests what they were made with. What is of just what a configuration
-asks for stays, whatever the times of the files: `cp -r` gives all of them new ones. What is not is made again.
+Shards, proofs, manifests and references hold digests of what they were made with. A file whose digests are those that
+the configuration gives stays. Any other is made again. The times of files do not count: `cp -r` gives all of them new
+ones.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What makes a comparison worth less, such as what differs besides what is compared, and what makes it meaningless."""
+"""Finds what else differs between two sides of a comparison, and what makes the comparison meaningless."""
 
 import json
 from typing import Any

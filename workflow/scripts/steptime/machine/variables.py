@@ -1,4 +1,4 @@
-"""The environment variables of a process that nothing of the user's shell may change."""
+"""Makes the environment variables of a worker, which do not depend on the user's shell."""
 
 import os
 

@@ -1,6 +1,7 @@
-"""The networks off which a proof reads the masks of each kind of dropout layer of a network.
+"""Makes the small networks by which a proof sees what a network's dropout layers drop: one for each kind of layer.
 
-Without hidden layers: one more class than labels tells what of a gradient is the mask's (`worker.masks`).
+They have no hidden layers, and one class more than there are labels. Its gradient tells what the mask did to the others'
+(`worker.masks`).
 """
 
 import math

@@ -328,8 +328,9 @@ class Off:
 def hold(driven, steps, reached, loss, call: golden.Followed) -> tuple[Off, Off]:
     """How far a call of so many steps is from the golden one, and from the nearest that is as right.
 
-    In front of a ReLU or a pooling, the last bits of float32 may turn a sign, and what follows is another step, as
-    right as this one. So a call that is off must be a call of one of them, and as near to that as to ours.
+    In front of a ReLU or a pooling, the last bits of float32 may turn a sign. What follows is another step, as right as
+    ours. So where a call is off, several such steps are computed, and the call must be as near to one of them as it
+    would have to be to ours.
     """
     exactly = off = _hold(driven, call.before, steps, reached, loss, call.step)
     turned, noise = 0.0, call.noise() if exactly.reason else {}

@@ -20,9 +20,10 @@ from steptime.networks import optimisers
 from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
 
-# Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
-# more than any rounding. So a limit is no less than so many times what a shorter significand does to the step
-# (`shared.precisions`). Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
+# Noise may turn a sign in front of a ReLU, or make another value of a window the largest. What follows then differs by
+# more than any rounding. So a limit is at least so many times what a shorter significand does to the step
+# (`shared.precisions`). How many bits are right in a layer's outputs in float32: all 24 of a single value, fewer of a
+# sum.
 RIGHT_BITS = (24, 22, 21, 21)
 RIGHT_WAYS = 16
 # A gradient that is fainter than this beside the longest is noise, and a number of one beside the others.
@@ -82,9 +83,9 @@ def follow(
 ) -> Iterator[Followed]:
     """Each of `CALLS` at the specification's rate.
 
-    `calls` are a framework's own weights at the end of each, from which the next begins. A run of ours alone would
-    leave a right one of theirs: where a unit in front of a ReLU is as near to zero as float32 is fine, its sign is
-    chance, and on a narrow ResNet-50 one such unit makes a hundredth of the loss in three steps.
+    `calls` are a framework's own weights at the end of each call. The next call begins from them, and not from ours: two
+    right runs drift apart. Where a unit in front of a ReLU is within a rounding of zero, its sign is chance. On a narrow
+    ResNet-50, one such unit changes the loss by a hundredth within three steps.
     """
     inputs, labels = data.synthetic_batch(spec, batch)
     state: optimisers.State = {}

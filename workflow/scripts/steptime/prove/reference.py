@@ -179,19 +179,26 @@ def attempt(
 
 
 def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: int = 1) -> Arrays:
-    """What `worker.full_size.Reference` reads; parameters are in the order of the specification.
+    """Computes what `worker.full_size.Reference` reads. On several threads, two steps are computed side by side.
 
-    On several threads, two steps are computed side by side.
+    Numbers are those of float64, limits those of `precision`. Parameters are in the order of the specification.
 
-    `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
-    `labels`: of how many a loss is the mean. `rate`: one at which a step shows every gradient. `norms`, `limits`,
-    `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of the first
-    gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights take from
-    a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off the median
-    of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in all of
-    this but `masked` (parameters) and `masked_loss`: how far masks take the first gradients and the loss. `steady`: 1
-    where noise hides too much of these gradients, and those of `_steadied` are shown in their place. `prove.outputs`
-    says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
+    `losses`, `spreads` (STEPS)        the losses of the first steps, and how far noise may take each
+    `labels`                           how many labels a loss is the mean of
+    `rate`                             a learning rate at which a step shows every gradient
+    `norms` (parameters), `projections` (parameters, 16), `entries` (of all, end to end)
+                                       sketches of the first gradients
+    `limits` (parameters)              how far off a first gradient may be, as a share of its norm
+    `blurs`, `later_blurs` (parameters)
+                                       which share of the norm of a first, or second, gradient is lost where a step at
+                                       a rate of 1 is rounded to float32 weights
+    `middle`, `counted` (parameters)   how far off the median may be, and of which parameters it is
+    `dropout`                          1 where the network has dropout, which is off in all but the next two
+    `masked` (parameters), `masked_loss`
+                                       how far masks take the first gradients and the loss
+    `steady`                           1 where noise hides too much of these gradients, so that those of `_steadied`
+                                       stand in their place
+    `outputs`                          see `prove.outputs`
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)
@@ -214,7 +221,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     tied, pooled = _of_one_window(still, batch, gradients)
     counted = driven & ~pooled if np.any(driven & ~pooled) else driven
     middle = max(asked.change, asked.share * float(np.median(off[counted])))
-    # Another framework's noise may turn another sign, behind which are more parameters, or most.
+    # The noise of another framework may turn another sign, and that may reach more parameters, or most of them.
     turned = limits.min()
     limits[pooled] = np.maximum(limits[pooled], tied)
     noise = _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)

@@ -18,13 +18,14 @@ from steptime.networks.layers import Arrays, Backward
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 
-# The least value in front of a ReLU, as a part of the range of its channel, which is no less than such a part of the
-# range of all: in a mini-batch of two, a channel may have next to none.
+# Every value in front of a ReLU is at least ROOM times the range of its channel. A range counts as LEAST_RANGE times the
+# range of all channels where it is smaller: in a mini-batch of two, a channel may have hardly any range.
 ROOM, LEAST_RANGE = 0.1, 0.125
-# Noise may turn a window whose two largest values are as near as so many times what float32 moves a value of their
-# channel, or this part of its range.
+# Noise may make another value of a window the largest where the two largest are nearer than NOISES times what float32
+# moves a value of their channel, or than NEAR times the range of the channel.
 NOISES, NEAR = 8, 2.0**-18
-# With more windows of a channel, some are always so near. A kernel moves by such a part, so often.
+# A channel with more windows than these always has some that are so near. A kernel is moved by the part SHIFT of its
+# size, at most so many times.
 MOST_WINDOWS, SHIFT, TRIES = 2**15, 2.0**-6, 32
 # What lies between a convolution and a pooling, of the same channels.
 BETWEEN = ("relu", "sigmoid", "tanh", "batch_norm", "local_response_norm")

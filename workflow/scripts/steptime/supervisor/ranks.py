@@ -177,7 +177,7 @@ def started(
     What further ranks print comes behind the first's in `log`. PYTHONPATH, of one path, is the working folder.
     """
     count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
-    # One rank that shares its gradients as several do is told as much.
+    # A single rank with an exchange takes the same way as several: it is told that it is one of one.
     joins = count > 1 or bool(job.get("exchange"))
     logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]
     ranks: list[Rank] = []

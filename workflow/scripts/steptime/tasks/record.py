@@ -73,8 +73,8 @@ class Task:
     # The events between which a worker does what it is measured by.
     begins: tuple[str, ...] = ("warmup",)
     ends: tuple[str, ...] = ("sampled",)
-    # Of what training steps do not prove: the worker's task that collects what a proof needs, and the module of
-    # `steptime.prove` that judges it. The names of these proofs end in the task's. '' of what training steps prove.
+    # The worker's task that collects what a proof of this task needs, and the module of `steptime.prove` that judges it.
+    # The names of such proofs end in the task's. '' where the proof of training steps is enough.
     proof: str = ""
     # Whether what it does is compared with the network's reference at full size.
     needs_reference: bool = False

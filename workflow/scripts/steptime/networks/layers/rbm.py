@@ -1,10 +1,10 @@
 """A restricted Boltzmann machine that learns by one step of contrastive divergence (Hinton 2002).
 
-Its inputs are the visible units and a noise from -1 to 1 for each hidden one. A hidden unit is 1 where its chance is
-above its noise; the visible units that follow from those are the end of the chain. The first number that it gives is
-the free energy of what was visible less that of the end, the others are the chances of the hidden units. Only the
-energies have a gradient, and what is given and the end of the chain are constants in it, so that it is CD-1: <v h> of
-the data less <v h> of the end, turned around.
+Its inputs are the visible units, and a noise from -1 to 1 for each hidden unit. A hidden unit is 1 where its chance is
+above its noise. The visible units that follow from those are the end of the chain. The first number that the layer
+gives is the free energy of its input less that of the end; the others are the chances of the hidden units. Only the
+energies have a gradient, in which the input and the end of the chain are constants. That gradient is CD-1 with its sign
+turned: <v h> of the end less <v h> of the data.
 """
 
 import math
