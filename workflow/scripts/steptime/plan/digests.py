@@ -2,17 +2,28 @@
 
 The code of a program is the closure of its imports, found here and never listed by hand. A digest sees what code does:
 comments, docstrings and layout leave it as it is, in every version of Python.
+
+To parse the project takes longer than all other planning. So what was found is kept in the user's cache, by the content
+of the files that it was found in.
 """
 
 import ast
+import atexit
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from steptime.atomic import atomic_write
 from steptime.project import SCRIPTS
+
+# With more entries than these the cache begins anew; a project has some hundreds.
+MOST_KEPT = 20_000
 
 
 class Records(NamedTuple):
@@ -71,21 +82,62 @@ def code_digest(
     that no code names after that.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
-    summary = hashlib.sha256()
-    for path in paths:
-        # Where a file lies decides what it is imported as.
-        summary.update(
-            f"{path.relative_to(SCRIPTS) if path.is_relative_to(SCRIPTS) else path.name}\n".encode()
-        )
-        if path.suffix == ".py":
-            summary.update(_python_facts(path.read_text(encoding="utf-8"), records))
-        else:
-            summary.update(path.read_bytes())
-    return _short(summary)
+    # Where a file lies decides what it is imported as.
+    files = [
+        (str(path.relative_to(SCRIPTS)) if path.is_relative_to(SCRIPTS) else path.name, path)
+        for path in paths
+    ]
+    contents = [(name, path.read_bytes()) for name, path in files]
+
+    def compute() -> str:
+        summary = hashlib.sha256()
+        for name, content in contents:
+            summary.update(f"{name}\n".encode())
+            is_python = name.endswith(".py")
+            summary.update(_python_facts(content.decode(), records) if is_python else content)
+        return _short(summary)
+
+    named = [(name, hashlib.sha256(content).hexdigest()) for name, content in contents]
+    return _kept(compute, [named, sorted(records.kinds), sorted(records.unused)])
+
+
+def _kept(compute: Callable[[], Any], of: Any) -> Any:
+    """What `compute` returns, plain data, or what it returned once for the same `of`."""
+    known, key = _cache(), digest([_OWN, of])
+    if key not in known:
+        known[key] = compute()
+    return known[key]
+
+
+@cache
+def _cache() -> dict[str, Any]:
+    """All that is kept; what is new is written when this process ends."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(folder) / "steptime" / "digests.json"
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        known = json.loads(path.read_bytes())
+    if len(known) > MOST_KEPT:
+        known = {}
+    before = len(known)
+
+    def write() -> None:
+        if len(known) > before:
+            with suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with atomic_write(path) as file:
+                    file.write(json.dumps(known).encode())
+
+    atexit.register(write)
+    return known
 
 
 def _short(summary: Any) -> str:
     return summary.hexdigest()[:16]
+
+
+# Of another version of this module or of Python, nothing that was kept is taken.
+_OWN = [file_digest(Path(__file__)), *sys.version_info[:2]]
 
 
 @cache
@@ -94,7 +146,9 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
     others = _others(path.parent)
     if path.suffix != ".py":
         return [file for name, file in others.items() if f'"{name}"' in text or f"'{name}'" in text]
-    imported, strings, lists_itself = _mentions(text)
+    imported, strings, lists_itself = _kept(
+        lambda: _mentions(text), hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    )
     # To import a module runs the packages that it lies in.
     inside = path.with_suffix("").relative_to(SCRIPTS).parts if path.is_relative_to(SCRIPTS) else ()
     files = [*_files_of(SCRIPTS, inside)]
@@ -103,11 +157,13 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
         files += _files_of(SCRIPTS, (*package, *module.split(".")))
     if lists_itself:
         files += [file for file in path.parent.glob("*.py") if file.stem not in unused]
-    return files + [others[name] for name in sorted(strings & others.keys())]
+    return files + [others[name] for name in sorted(others.keys() & set(strings))]
 
 
-def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
-    """Every (level, module) that a Python text imports, every string in it, and whether it names its `__path__`."""
+def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
+    """Every (level, module) that a Python text imports, every string in it that may name a file, and whether it names its
+    `__path__`.
+    """
     imported, strings, lists_itself = [], set(), False
     for node in ast.walk(_tree(text)):
         if isinstance(node, ast.Import):
@@ -116,10 +172,15 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
             before = f"{node.module}." if node.module else ""
             imported += [(node.level, before + alias.name) for alias in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.add(node.value)
+            strings |= {node.value} if _may_name_a_file(node.value) else set()
         elif isinstance(node, ast.Name) and node.id == "__path__":
             lists_itself = True
-    return imported, strings, lists_itself
+    return imported, sorted(strings), lists_itself
+
+
+def _may_name_a_file(text: str) -> bool:
+    """Whether a text may be the name of a file that is no Python: such a name has an ending."""
+    return "." in text and len(text) < 100 and "\n" not in text
 
 
 @cache
