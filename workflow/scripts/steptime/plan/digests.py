@@ -117,7 +117,7 @@ def _cache() -> dict[str, Any]:
     known: dict[str, Any] = {}
     with suppress(OSError, ValueError):
         known = json.loads(path.read_bytes())
-    if len(known) > MOST_KEPT:
+    if not isinstance(known, dict) or len(known) > MOST_KEPT:
         known = {}
     before = len(known)
 

@@ -2,6 +2,13 @@
 
 All frameworks share it. Where it cannot be had, for want of memory or time, its file says why (`reason`), and cells are
 proven by their narrow network only. Read by `worker.full_size`.
+
+The first step is computed twice. How far the two are apart says how far a right framework may be.
+
+    start values ──┬── first step in float64 ──── its loss, sketches of its gradients ──┬── limits
+                   └── first step, rounded ────── its loss and gradients ───────────────┘
+    first step ─────── later steps in float64 ─── their losses, and how far noise takes them
+    start values ───── steady first step ──────── gradients and limits of its own, where noise hides too much of the first
 """
 
 import argparse
@@ -16,14 +23,15 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shared import data, sketch
-from shared.precisions import PRECISIONS, USUAL, marked
+from shared.precisions import PRECISIONS, USUAL, Precision, marked
 from shared.specification import without_dropout
 from steptime import networks, npz, project
 from steptime.atomic import atomic_write
@@ -200,66 +208,154 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
                                        stand in their place
     `outputs`                          see `prove.outputs`
     """
-    asked = PRECISIONS[precision]
-    still = without_dropout(spec)
-    start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
-    inputs, labels = data.synthetic_batch(spec, batch)
-    rounding = partial(coarse, bits=asked.significand)
-    with _Beside(partial(_rough, asked, still, start, inputs, labels), threads) as roughly:
-        loss, gradients = _step(still, start, inputs, labels)
-    sketches = _sketches(gradients)
-    norms = np.array([found.norm for found in sketches])
-    driven = norms > FAINT * norms.max()
-    sizes = np.array([np.linalg.norm(start[name]) for name in gradients])
-    blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
-    least = 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING))
-    rate = max(min(MOST_RATE, least), spec["optimiser"]["learning_rate"])
-    rough, noisy = roughly.result()
-    off = _off(noisy, sketches)
-    # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
-    limits = np.full(len(norms), max(asked.change, asked.share * off[driven].max()))
-    tied, pooled = _of_one_window(still, batch, gradients)
-    counted = driven & ~pooled if np.any(driven & ~pooled) else driven
-    middle = max(asked.change, asked.share * float(np.median(off[counted])))
-    # The noise of another framework may turn another sign, and that may reach more parameters, or most of them.
-    turned = limits.min()
-    limits[pooled] = np.maximum(limits[pooled], tied)
-    noise = _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
-    late, late_noise = _late_noise(still, start, inputs, labels, rounding, loss, sketches)
-    limits = np.maximum(limits, np.maximum(noise, late_noise))
-    middle = max(middle, float(np.median(late_noise[counted])))
-    limits[~driven] = np.inf
-    usually = precision == USUAL and pooled.any()
-    elsewhere = usually or (turned > asked.change and bool(steady.movable(still)))
-    for name, gradient in gradients.items():
-        noisy[name] -= gradient
-    moved = partial(_steadied, still, inputs, labels, max(turned, tied), late_noise, precision)
-    steadily: Callable[[], Arrays] = moved if elsewhere else dict
-    with _Beside(steadily, threads if elsewhere else 1) as shown:
-        losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
-    spreads = asked.share * _spreads(spec["optimiser"], max(abs(rough - loss), late), slope)
-    shown = shown.result()
+    asked, still = PRECISIONS[precision], without_dropout(spec)
+    first = _first_step(asked, still, batch, threads)
+    limits = _limits(asked, still, first)
+    rates = _rates(first, spec["optimiser"]["learning_rate"])
+    later, steadied = _later_and_steadied(still, precision, first, limits, threads)
+    first_spread = max(abs(first.rough_loss - first.loss), limits.loss_by_sums)
+    spreads = asked.share * _spreads(spec["optimiser"], first_spread, later.slope)
     return outputs.reference(spec, batch, precision) | _narrowed(
         reason=np.array(""),
-        losses=np.array([loss, *losses]),
-        labels=np.array(labels.size),
+        losses=np.array([first.loss, *later.losses]),
+        labels=np.array(first.labels.size),
         spreads=np.nan_to_num(spreads, nan=np.inf, posinf=np.inf),
-        rate=np.array(rate),
-        norms=norms,
-        limits=limits,
-        counted=counted.astype(np.int8),
-        middle=np.array(middle),
-        blurs=blurs,
+        rate=np.array(rates.shows_every_gradient),
+        norms=first.norms,
+        limits=limits.of_gradients,
+        counted=limits.counted.astype(np.int8),
+        middle=np.array(limits.of_median),
+        blurs=rates.blurs,
         # Where a first step has taken most of the loss, a second one changes little.
         later_blurs=np.divide(
-            ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0
+            ROUNDING * rates.sizes,
+            later.norms,
+            np.full(len(later.norms), np.inf),
+            where=later.norms > 0,
         ),
-        projections=np.array([found.projections for found in sketches]),
-        entries=np.concatenate([found.entries for found in sketches]),
-        **_masked(spec, inputs, labels, loss, sketches),
-        steady=np.array(int(bool(shown))),
-        **shown,
+        projections=np.array([found.projections for found in first.sketches]),
+        entries=np.concatenate([found.entries for found in first.sketches]),
+        **_masked(spec, first.inputs, first.labels, first.loss, first.sketches),
+        steady=np.array(int(bool(steadied))),
+        **steadied,
     )
+
+
+@dataclass
+class _First:
+    """The first step: its arrays, in float64; its loss and gradients there, and as the precision rounds them.
+
+    Weights and gradients of large networks take more memory than all the rest: `_later` lets go of them.
+    """
+
+    weights: Arrays
+    inputs: np.ndarray
+    labels: np.ndarray
+    loss: float
+    gradients: Arrays
+    sketches: list[sketch.Sketch]
+    rough_loss: float
+    rough_gradients: Arrays
+
+    def __post_init__(self) -> None:
+        self.norms = np.array([found.norm for found in self.sketches])
+        # The gradients that are looked at.
+        self.driven = self.norms > FAINT * self.norms.max()
+
+
+@dataclass
+class _Limits:
+    """How far off a right framework may be: gradients (parameters), and the median of those that are `counted`."""
+
+    of_gradients: np.ndarray
+    counted: np.ndarray
+    of_median: float
+    # For what noise turns: a sign in front of a ReLU, and the largest value of a pooling's window.
+    by_a_sign: float
+    by_a_window: float
+    below_poolings: np.ndarray
+    # For noise in sums: gradients (parameters), and the loss.
+    by_sums: np.ndarray
+    loss_by_sums: float
+
+
+@dataclass
+class _Rates:
+    """The sizes of weights (parameters), the `blurs` of `compute`, and its `rate`."""
+
+    sizes: np.ndarray
+    blurs: np.ndarray
+    shows_every_gradient: float
+
+
+class _Later(NamedTuple):
+    """What `_later` finds: losses of the later steps, what noise takes from the second, norms of its gradients."""
+
+    losses: list[float]
+    slope: float
+    norms: np.ndarray
+
+
+def _first_step(asked: Precision, spec: dict[str, Any], batch: int, threads: int) -> _First:
+    weights = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
+    inputs, labels = data.synthetic_batch(spec, batch)
+    with _Beside(partial(_rough, asked, spec, weights, inputs, labels), threads) as roughly:
+        loss, gradients = _step(spec, weights, inputs, labels)
+    sketches = _sketches(gradients)
+    return _First(weights, inputs, labels, loss, gradients, sketches, *roughly.result())
+
+
+def _limits(asked: Precision, spec: dict[str, Any], first: _First) -> _Limits:
+    driven, batch = first.driven, len(first.inputs)
+    off = _off(first.rough_gradients, first.sketches)
+    # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
+    by_a_sign = max(asked.change, asked.share * off[driven].max())
+    limits = np.full(len(first.norms), by_a_sign)
+    by_a_window, below = _of_one_window(spec, batch, first.gradients)
+    # The noise of another framework may turn another window, and that may reach more parameters, or most of them.
+    limits[below] = np.maximum(limits[below], by_a_window)
+    counted = driven & ~below if np.any(driven & ~below) else driven
+    noise = _cancelling(spec, first.weights, batch, first.gradients)
+    noise = noise / np.maximum(first.norms, 1e-300)
+    rounding = partial(coarse, bits=asked.significand)
+    loss_by_sums, by_sums = _late_noise(
+        spec, first.weights, first.inputs, first.labels, rounding, first.loss, first.sketches
+    )
+    limits = np.maximum(limits, np.maximum(noise, by_sums))
+    limits[~driven] = np.inf
+    middle = max(asked.change, asked.share * float(np.median(off[counted])))
+    middle = max(middle, float(np.median(by_sums[counted])))
+    return _Limits(
+        limits, counted, middle, by_a_sign, by_a_window, below, by_sums, loss_by_sums
+    )
+
+
+def _rates(first: _First, learning_rate: float) -> _Rates:
+    sizes = np.array([np.linalg.norm(first.weights[name]) for name in first.gradients])
+    blurs = ROUNDING * sizes / np.where(first.driven, first.norms, np.inf)
+    least = 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING))
+    return _Rates(sizes, blurs, max(min(MOST_RATE, least), learning_rate))
+
+
+def _later_and_steadied(
+    spec: dict[str, Any], precision: str, first: _First, limits: _Limits, threads: int
+) -> tuple[_Later, Arrays]:
+    """The later steps, and beside them `_steadied` where noise hides too much of the first gradients, else {}."""
+    turns_windows = precision == USUAL and limits.below_poolings.any()
+    turns_signs = limits.by_a_sign > PRECISIONS[precision].change and bool(steady.movable(spec))
+    is_hidden = turns_windows or turns_signs
+    for name, gradient in first.gradients.items():
+        first.rough_gradients[name] -= gradient
+    turned = max(limits.by_a_sign, limits.by_a_window)
+    moved = partial(
+        _steadied, spec, first.inputs, first.labels, turned, limits.by_sums, precision
+    )
+    steadily: Callable[[], Arrays] = moved if is_hidden else dict
+    with _Beside(steadily, threads if is_hidden else 1) as steadied:
+        later = _later(
+            spec, first.weights, first.gradients, first.inputs, first.labels, first.rough_gradients
+        )
+    return later, steadied.result()
 
 
 def _spreads(optimiser: dict[str, Any], first: float, slope: float) -> np.ndarray:
@@ -420,7 +516,7 @@ def _later(spec, weights, gradients, inputs, labels, noise):
             logits = golden.forward(spec, weights, inputs, taped=False)[0]
             each = LOSSES[spec["loss"]].each(logits, labels)
             losses.append(float(each.mean()))
-            return losses, slope if each.max() <= MOST_LOSS else np.inf, norms
+            return _Later(losses, slope if each.max() <= MOST_LOSS else np.inf, norms)
         loss, gradients = _step(spec, weights, inputs, labels)
         losses.append(loss)
         if step == 1:
