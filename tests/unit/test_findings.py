@@ -16,9 +16,9 @@ import yaml
 from examples import CELL, inputs
 
 from steptime.artefacts import agreement, catalogue, evidence, findings, threads, verdict
+from steptime.artefacts.inputs import Inputs
 from steptime.claims.expressions import evaluate, names_in, tells_seconds
 from steptime.claims.functions import HIGH, LOW, NUMBERS, PLACE, ExpressionError, Scope
-from steptime.artefacts.inputs import Inputs
 from steptime.merge import trainings
 from steptime.merge.measured import read_measured
 from steptime.merge.others import Grid

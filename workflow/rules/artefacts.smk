@@ -41,7 +41,9 @@ for owner in dict.fromkeys(artefact.owner for artefact in CATALOGUE.made if arte
         name:
             f"make_{owner}"
         input:
-            CATALOGUE.plain_outputs([artefact for artefact in CATALOGUE.made if artefact.owner == owner]),
+            CATALOGUE.plain_outputs(
+                [artefact for artefact in CATALOGUE.made if artefact.owner == owner]
+            ),
 
     ENGINE.describe_rule(
         f"make_{owner}", f"Make all tables and figures of {owner} that the grid has cells for."

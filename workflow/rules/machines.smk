@@ -25,7 +25,10 @@ rule peak:
 rule gpu_peak:
     """Measure what a platform's GPU itself reaches, with the libraries of the grid's environments, alone on its host."""
     input:
-        lambda wildcards: [ancient(f"results/environments/{name}.json") for name in PLANNED.environments_on(wildcards)],
+        lambda wildcards: [
+            ancient(f"results/environments/{name}.json")
+            for name in PLANNED.environments_on(wildcards)
+        ],
     output:
         "results/peaks/{platform}.json",
     log:

@@ -27,10 +27,10 @@ from shared.statistics import median
 from steptime import machine, networks, project, tasks
 from steptime.environments import build
 from steptime.machine import gpu, gpu_peak, placement
+from steptime.outcome import Outcome
 from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.prove.reference import compute
-from steptime.supervisor.supervise import Outcome
 
 NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
 BUDGET_SECONDS = 570.0

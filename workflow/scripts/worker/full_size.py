@@ -280,7 +280,8 @@ class Proof(object):
     def _block_of_another(self, adapter):
         """What `keep_end` keeps, of a new trainer that takes a block from the start values.
 
-        It cannot begin where the timed one ended: what a trainer carries from step to step, besides weights, is its own.
+        It cannot begin where the timed one ended: what a trainer carries from step to step, besides weights, is its
+        own.
         """
         gc.collect()
         trainer = self._another(adapter, dict(data.start_values(self.spec)))

@@ -18,16 +18,17 @@ from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
 from steptime.networks import written
+from steptime.outcome import Outcome
 from steptime.plain import plural
 from steptime.plan import digests, interim
 from steptime.plan.cell import key_of
 from steptime.reading import read_yaml
 from steptime.records import Footer, Job, Manifest, Proof
-from steptime.say import doing, say
 from steptime.run import progress
+from steptime.say import doing, say
 from steptime.supervisor import nodes, resources
 from steptime.supervisor.ranks import HERE
-from steptime.supervisor.supervise import Outcome, run_worker
+from steptime.supervisor.supervise import run_worker
 from steptime.tasks import TASKS
 
 MEMORY_SHARE = 0.9

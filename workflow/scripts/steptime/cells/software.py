@@ -9,8 +9,8 @@ from typing import Any
 
 from steptime import machine, project
 from steptime.environments import interpreter, libraries, pins
+from steptime.outcome import Outcome
 from steptime.records import Manifest
-from steptime.supervisor.supervise import Outcome
 
 # A cell waits no longer for what git says of a large or far checkout.
 GIT_SECONDS = 20

@@ -1,1 +1,1 @@
-"""What Snakemake is told: inputs, targets, resources, turns, and what is made again. The rules only wire it together."""
+"""What Snakemake is told: inputs, targets, resources, turns, and what is made again. Rules only wire it together."""

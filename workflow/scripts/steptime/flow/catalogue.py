@@ -1,6 +1,4 @@
-"""What the catalogues of tables and figures (resources/) say of a grid: what each entry is made of, and whether the grid
-has it.
-"""
+"""What the catalogues of tables and figures (resources/) have for a grid, and what each of them is made of."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +29,8 @@ NO_TOPOLOGY = (
     "on a machine that measured, or fetch its results with `make merge FROM=<its results folder>`."
 )
 NO_POPULARITY = (
-    "No file of how often a term was searched for is named: name one under 'popularity' in config/config.yaml."
+    "No file of how often a term was searched for is named: name one under 'popularity' in "
+    "config/config.yaml."
 )
 
 # Files, or the function of a rule's input that says why nobody has them.
@@ -84,7 +83,10 @@ class Catalogue:
             "networks": ["config/networks.yaml", *self._configuration.network_files],
         }
         self._lacking = self._what_may_lack()
-        self.file_digest, self._words_digest = cache(self._file_digest), cache(self._digest_of_words)
+        self.file_digest, self._words_digest = (
+            cache(self._file_digest),
+            cache(self._digest_of_words),
+        )
         self.kind_digest = cache(self._kind_digest)
         # What `rule all` asks for.
         self.made = [each for each in self.entries.values() if not self.why_left_out(each)]
@@ -101,7 +103,7 @@ class Catalogue:
         return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
 
     def why_left_out(self, artefact: Artefact) -> str:
-        """Why `rule all` does not ask for an artefact; '' where it does. Of printed numbers alone, a figure is by name."""
+        """Why `rule all` does not ask for an artefact; '' where it does. A figure of printed numbers is by name."""
         if lacking := self.lacks(artefact):
             return lacking
         if "table" not in artefact.entry["makes"] and self.is_printed_only(artefact):
@@ -115,7 +117,9 @@ class Catalogue:
             why = "" if why == NO_CELLS else why
             words = checks.nothing_to_show(self._configuration, artefact, why)
             return {"cells": refuse(words)}
-        joined = [word for word in artefact.entry.get("joins", []) if not self.lacks(artefact, [word])]
+        joined = [
+            word for word in artefact.entry.get("joins", []) if not self.lacks(artefact, [word])
+        ]
         files = {word: self._files(artefact, word) for word in [*needs, *joined]}
         return {word: paths for word, paths in files.items() if paths is not None}
 

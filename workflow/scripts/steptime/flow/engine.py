@@ -1,7 +1,7 @@
-"""A run of Snakemake, as the rules see it. Snakemake's names that it does not promise to keep are here and nowhere else.
+"""A run of Snakemake, as the rules see it. Names that Snakemake does not promise to keep are here and nowhere else.
 
-tests/workflow/test_engine.py asks each of them in a run of its own, so that a new version of Snakemake says which of them
-it broke.
+tests/workflow/test_engine.py asks each of them in a run of its own, so that a new version of Snakemake says which of
+them it broke.
 """
 
 import atexit
@@ -53,9 +53,9 @@ class Engine:
         # Whether a conda in use makes the environments of frameworks; else they are our own.
         deployment = workflow.deployment_settings.deployment_method
         self.uses_conda = "CONDA" in {each.name for each in deployment}
-        # Software of our rules, for Snakemake's linter alone: programs are started by the launcher, which finds what they
-        # need or makes .venv. A conda in use makes environments of frameworks, and would make one for these programs too;
-        # without one, Snakemake would look at a file for each of thousands of jobs.
+        # Software of our rules, for Snakemake's linter alone: programs are started by the launcher, which finds what
+        # they need or makes .venv. A conda in use makes environments of frameworks, and would make one for these
+        # programs too; without one, Snakemake would look at a file for each of thousands of jobs.
         self.own_software = "../../envs/workflow.yaml" if "--lint" in self.words else None
 
     def tell_programs(self, scripts: Path) -> None:
@@ -108,8 +108,8 @@ class Engine:
     def decide(self, made_again: dict[str, Callable[[Any], Iterable[str]]], *left: str) -> None:
         """Has files made again that `made_again` names for the jobs of a run, by rule and from their wildcards.
 
-        It is asked whenever Snakemake asks which jobs must run: once, and after each checkpoint. Of the rules `left`, no
-        parameter that Snakemake remembers decides.
+        It is asked whenever Snakemake asks which jobs must run: once, and after each checkpoint. Of the rules `left`,
+        no parameter that Snakemake remembers decides.
         """
         workflow, prepare = self._workflow, self._workflow._prepare_dag
 
@@ -137,7 +137,7 @@ class Engine:
             workflow._prepare_dag = prepare_dag
 
     def make_by_default(self, name: str) -> None:
-        """Makes a rule the one that is run when none is named; that of an included file is forgotten after it was read."""
+        """Makes a rule the one that is run when none is named. Snakemake forgets that of an included file."""
         self._workflow.default_target = self.rule_of(name).name
 
     def at_start(self, begin: Callable[[], None]) -> None:
@@ -161,7 +161,7 @@ class Engine:
             subprocess.run(["scancel", f"--name={run}"], check=False)
 
     def share_out_host(self) -> None:
-        """Gives the host to one cell at a time where no profile does, as in a module: a cell weighs all, other jobs 10."""
+        """Gives the host to one cell at a time where no profile does: a cell weighs all of it, other jobs 10."""
         if self.counts_jobs or not self.is_main:
             return
         if "host" not in self._limits.resources:
@@ -172,15 +172,15 @@ class Engine:
                 resources["host"] = 10
 
     def describe_rule(self, name: str, words: str) -> None:
-        """Sets the docstring of a rule, which `--list-target-rules` shows; a rule of a loop can have none of its own."""
+        """Sets the docstring of a rule, which `--list-target-rules` shows; a rule of a loop can have none itself."""
         self.rule_of(name).docstring = words
 
     def keep_turns(self) -> None:
         """Lets no job begin on this machine while one of a higher priority waits for the host.
 
-        By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait
-        until no small job is left. With its limit on starts per second, each round of the scheduler sets off another one:
-        after some dozens of jobs this takes 6 % of a CPU from the cell that is timed.
+        By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then
+        wait until no small job is left. With its limit on starts per second, each round of the scheduler sets off
+        another one: after some dozens of jobs this takes 6 % of a CPU from the cell that is timed.
         """
         if not self._workflow.local_exec:
             return
@@ -195,7 +195,7 @@ class Engine:
         scheduler._job_selector = select_in_turn
 
     def speak_plainly(self, says_unknown: Callable[[str, list[str]], str]) -> None:
-        """Leaves CHATTER out of what is printed where `--quiet progress` is set, and all but one sentence of a mistake."""
+        """Leaves CHATTER out of what is printed under `--quiet progress`, and all but one sentence of a mistake."""
         from snakemake.logging import logger
         from snakemake.settings.enums import Quietness
 

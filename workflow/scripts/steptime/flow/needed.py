@@ -90,7 +90,7 @@ class Needed:
         }
 
     def by_proof(self, wildcards: Any) -> str:
-        """The manifest of the environment of a proof (environment, mode, network, mark). A proof that stays is older."""
+        """The manifest of a proof's environment (environment, mode, network, mark). A proof that stays is older."""
         stays = self._planned.current.proof(*wildcards)
         return (ancient if stays else str)(manifest_path(wildcards.environment))
 
@@ -119,14 +119,17 @@ class Needed:
         Snakemake would not look at what follows such a cell by itself, since the cell need not follow.
         """
         cells = map(self._plan.cells.get, self._planned.keys_of([wildcards.artefact]))
-        return list(dict.fromkeys(file for cell in cells if cell for file in self._measured_with(cell)))
+        return list(
+            dict.fromkeys(file for cell in cells if cell for file in self._measured_with(cell))
+        )
 
     def showing_shards(self, wildcards: Any) -> list[str]:
         """The shards of cells that show the gradients of an artefact's, and are none of them."""
         keys = self._planned.keys_of([wildcards.artefact])
-        shown = set(map(self._planned.shown_by.get, keys)) - keys.keys() - {None}
+        shown_by = self._planned.shown_by
+        shown = {shown_by[key] for key in keys if key in shown_by} - keys.keys()
         here, cells = self._planned.here, self._plan.cells
-        return [shard_path(key) for key in sorted(shown) if key and cells[key].platform in here]
+        return [shard_path(key) for key in sorted(shown) if cells[key].platform in here]
 
     def compared_shards(self, wildcards: Any) -> list[str]:
         """The shards of the results that this run compares, and of those that lie here already as the grid asks for
@@ -173,8 +176,9 @@ class Needed:
         return made
 
     def analyses(self) -> list[int]:
-        """After how many trials this run checks the comparisons. What is asked for by its name has further runs where the
-        user gives it minutes, and all that is compared is asked for with it or lies here; else those that lie here.
+        """After how many trials this run checks the comparisons. What is asked for by its name has further runs where
+        the user gives it minutes, and all that is compared is asked for with it or lies here; else those that lie
+        here.
         """
         if self._analyses is None:
             self._analyses = self._analyses_of_run()
@@ -207,7 +211,9 @@ class Needed:
             config = self._planned.config
             lacks = " and ".join(f"'{side}'" for side in ("one", "other") if side not in config)
             # Not a WorkflowError: it would wrap the sentence in lines about a rule.
-            sys.exit(f"`compare` lacks {lacks}: write --config one=torch-1.4 other=torch -- compare.")
+            sys.exit(
+                f"`compare` lacks {lacks}: write --config one=torch-1.4 other=torch -- compare."
+            )
         return []
 
     def _environment_again(self, wildcards: Any) -> list[str]:

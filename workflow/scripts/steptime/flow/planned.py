@@ -1,6 +1,6 @@
 """What a run of the workflow is about: its configuration, the plan of its grid, and what of it this run can measure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ class Planned:
 
     def __init__(self, root: Path, config: dict[str, Any], engine: Engine) -> None:
         self.root, self.config, self.engine = root, config, engine
-        # Whatever may be the name of a target, or of its file: Snakemake knows its targets only after the rules were read.
+        # What may be the name of a target or of its file: Snakemake knows its targets only after the rules were read.
         self.asked = {Path(word).stem for word in engine.words}
         self._check_folders()
         configuration.as_written(root, config, engine.words)
@@ -38,7 +38,10 @@ class Planned:
         self.expected = Expected(self.configuration)
         self.current = Current(self.expected)
         # The environments of the catalogue, and those of the grid.
-        self.known, self.environments = self.configuration.known_environments, self.grid["environments"]
+        self.known, self.environments = (
+            self.configuration.known_environments,
+            self.grid["environments"],
+        )
         # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
         self.plan = (
             grid.expand(self.configuration, machine.usable_cpus(), self._is_shown)
@@ -69,7 +72,7 @@ class Planned:
         for sentence in self.configuration.left_out:
             say_sentence(f"Left out: {sentence}")
         self._held = holding.hold()
-        folders.to_present(map(Path, ("results", self.root / "envs", self.root / "config")))
+        folders.to_present([Path("results"), self.root / "envs", self.root / "config"])
 
     @cached_property
     def shown_by(self) -> dict[str, str]:
@@ -113,7 +116,7 @@ class Planned:
         return self.current.shard(cell) and not self.engine.is_forced(shard_path(cell.key))
 
     def within_reach(self, folder: str, platforms: Iterable[str]) -> list[str]:
-        """Those platforms whose machine this run can look at, or whose file results/<folder>/<platform>.json is there."""
+        """Those platforms whose machine this run can look at, or whose results/<folder>/<platform>.json is there."""
         return [
             name
             for name in dict.fromkeys(platforms)
@@ -138,7 +141,7 @@ class Planned:
         return list(map(shard_path, keys))
 
     def _refuse_others(self, keys: Iterable[str]) -> None:
-        """Raises WorkflowError for shards of another network, adapter and so on, which this run must not measure anew."""
+        """Raises WorkflowError for shards of another network, adapter and so on that this run must not measure."""
         others = []
         for key in keys:
             cell = self.plan.cells[key]
@@ -158,14 +161,18 @@ class Planned:
             folders.check_space(holding.FOLDER)
             folders.remove_empty(Path("results"))
 
-    def _why_remote(self, needs: Mapping[str, Any]) -> str | None:
+    def _why_remote(self, needs: dict[str, Any]) -> str | None:
         """Why this run cannot measure cells of a platform with this entry; None where it can."""
         if not self.engine.is_main:
             return None
         # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
         # profiles/slurm the jobs. Snakemake itself tells its executor only after the rules were read.
         if self.engine.counts_jobs:
-            return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"
+            return (
+                None
+                if "cluster" in needs
+                else "its entry in the file of platforms has no 'cluster'"
+            )
         if "cluster" in needs:
             return "a cluster gives it: run there with --workflow-profile profiles/slurm"
         return placement.lacking(needs)
@@ -179,8 +186,8 @@ class Planned:
         return placement.capability(needs) if is_here else None
 
     def _is_shown(self, artefact: str, cell: Cell) -> bool:
-        """Whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies here, as does
-        the first of the result, by whose gradients the others are judged.
+        """Whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies here, as
+        does the first of the result, by whose gradients the others are judged.
         """
         needed = {cell, replace(cell, repeat=1)}
         return artefact in self.asked or all(map(self.current.shard, needed))

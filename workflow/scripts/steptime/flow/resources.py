@@ -1,7 +1,8 @@
 """What jobs are given: their turn, CPUs and memory on this machine, and what a cluster is asked for."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from steptime import machine, networks
@@ -18,15 +19,15 @@ OPTIONS = {
 }
 # A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
 START_MINUTES = 10
-# So many references side by side, at most, and as many CPUs for each, at least: it computes two steps side by side, each
-# of which takes memory.
+# So many references side by side, at most, and as many CPUs for each, at least: it computes two steps side by side,
+# each of which takes memory.
 MOST_REFERENCES = 4
 LEAST_CPUS = STEPS_AT_ONCE = 2
 
 
 class Turns:
-    """The priorities of jobs. One machine measures cells in the order of the plan: of the jobs that are ready, the one of
-    the highest priority starts first, and none of a lower one before it (`Engine.keep_turns`).
+    """The priorities of jobs. One machine measures cells in the order of the plan: of the jobs that are ready, the
+    one of the highest priority starts first, and none of a lower one before it (`Engine.keep_turns`).
     """
 
     def __init__(self, planned: Planned) -> None:
@@ -118,43 +119,44 @@ class Cluster:
         platform: Callable[[Any], str] = lambda wildcards: wildcards.platform,
         devices: Callable[[Any], int] = lambda wildcards: 1,
     ) -> dict[str, Callable[[Any], Any]]:
-        """The resources of a rule that runs on a platform, for so many seconds at most (by default a cell's), on so many
-        devices, by its wildcards; {} where no platform of the grid is a cluster's.
+        """The resources of a rule that runs on a platform, for so many seconds at most (by default a cell's), on so
+        many devices, by its wildcards; {} where no platform of the grid is a cluster's.
         """
         if not self._is_asked:
             return {}
 
-        def runtime(needs: Mapping[str, Any], wildcards: Any) -> int:
+        def runtime(needs: dict[str, Any], wildcards: Any) -> int:
             lasting = seconds(wildcards) if seconds else self._seconds
             return math.ceil(lasting / 60) + START_MINUTES
 
-        def nodes(needs: Mapping[str, Any], wildcards: Any) -> int:
+        def nodes(needs: dict[str, Any], wildcards: Any) -> int:
             return placement.nodes_of(needs, devices(wildcards))
 
-        def tasks(needs: Mapping[str, Any], wildcards: Any) -> int | None:
+        def tasks(needs: dict[str, Any], wildcards: Any) -> int | None:
             return None if "gpu" in needs["cluster"].get("gres", "") else nodes(needs, wildcards)
+
+        def entry_of(key: str, needs: dict[str, Any], wildcards: Any) -> Any:
+            return needs["cluster"].get(key)
 
         # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
         named = {key for entry in self._entries.values() for key in entry.get("cluster", {})}
-        requested: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
-            resource: lambda needs, _, key=key: needs["cluster"].get(key)
-            for key, resource in OPTIONS.items()
-            if key in named
+        requested: dict[str, Callable[[dict[str, Any], Any], Any]] = {
+            resource: partial(entry_of, key) for key, resource in OPTIONS.items() if key in named
         }
         if any(placement.nodes_of(entry, 2) > 1 for entry in self._entries.values()):
             # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
             requested |= {"nodes": nodes, "tasks": tasks}
         requested |= {
             "mem_mb": lambda needs, _: int(needs["memory_gib"] * 1024),
-            # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core,
-            # and the supervisor could not take one of each.
+            # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one
+            # core, and the supervisor could not take one of each.
             "cpus_per_task": lambda needs, _: needs["cores"],
             "slurm_extra": lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip(),
             "runtime": runtime,
         }
 
         def of_entry(
-            value: Callable[[Mapping[str, Any], Any], Any], otherwise: int | None
+            value: Callable[[dict[str, Any], Any], Any], otherwise: int | None
         ) -> Callable[[Any], Any]:
             def resource(wildcards: Any) -> Any:
                 needs = self._entries[platform(wildcards)]

@@ -57,7 +57,7 @@ class Running:
         self._tell_what_is_left_out()
 
     def begin(self) -> None:
-        """Writes down what the programs of this run must know and no parameter may hold, and says what is to be done."""
+        """Writes down what programs must know and no parameter may hold, and says what there is to do."""
         try:
             folders.check_writable(self._engine.files_to_make())
             self._write_plan()
@@ -96,7 +96,9 @@ class Running:
         ]
         # Of the tables of times, the first of the catalogue that was made.
         times = self._catalogue.times
-        shown = next((each for each in times if f"results/tables/{each.name}.parquet" in files), None)
+        shown = next(
+            (each for each in times if f"results/tables/{each.name}.parquet" in files), None
+        )
         table = self._catalogue.facts_of(shown) if shown else ""
         cells = merged([shown.made_of])[0] if shown else "."
         status = "--succeeded" if succeeded else "--failed"
@@ -108,8 +110,8 @@ class Running:
         is_of_another = self._planned.grid_name in run.grids_of_others()
         if is_of_another and not written.is_there(plan, self._planned.file):
             raise WorkflowError(
-                f"Another run in this folder measures other results of the grid '{self._planned.grid_name}': wait until "
-                "it ends, or work in another folder (--directory)."
+                f"Another run in this folder measures other results of the grid '{self._planned.grid_name}': "
+                "wait until it ends, or work in another folder (--directory)."
             )
         written.write(plan, self._planned.file)
 
@@ -119,7 +121,9 @@ class Running:
         waiting = [planned.cell_of(each) for each in self._engine.jobs_to_run("measure_cell")]
         shown = self._shown_so_far()
         keys = set(shown.get("cells", []))
-        stages = Counter(each for cell in waiting for each in progress.stages_of(cell.facts(), keys))
+        stages = Counter(
+            each for cell in waiting for each in progress.stages_of(cell.facts(), keys)
+        )
         runners = {(cell.environment, cell.mode) for cell in cells}
         varied = ["mode"] if len(runners) > len({environment for environment, _ in runners}) else []
         varied += ["platform"] if len({cell.platform for cell in cells}) > 1 else []
@@ -168,7 +172,9 @@ class Running:
         return {path: estimate.kin(cell.facts()) for path, cell in paths.items() if path in files}
 
     def _tell_what_is_left_out(self) -> None:
-        for sentence in estimate.left_out(self._planned.asked, self._plan, self._planned.configuration):
+        for sentence in estimate.left_out(
+            self._planned.asked, self._plan, self._planned.configuration
+        ):
             say_sentence(sentence)
 
     def _shown_so_far(self) -> dict[str, Any]:

@@ -151,8 +151,8 @@ def imported(
 
 
 def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any]:
-    """An entry with what repeats as blocks, where that is the same network: where a name of one round would mean another
-    layer in the next, the entry as it is.
+    """An entry with what repeats as blocks, where that is the same network: where a name of one round would mean
+    another layer in the next, the entry as it is.
     """
     short = content | {"layers": entries.shortened(layers)}
     with suppress(ValueError):

@@ -19,10 +19,10 @@ from steptime.plain import plural
 from steptime.plan import interim, written
 from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
+from steptime.run import progress
 from steptime.say import say
 from steptime.statistics import words
 from steptime.statistics.pairs import Pair, further_runs, key
-from steptime.run import progress
 from steptime.tasks import TASKS
 
 # Seconds that the tables and the report take after the last run, and those of a run besides its worker's.

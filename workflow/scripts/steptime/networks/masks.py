@@ -1,7 +1,7 @@
 """Makes the small networks by which a proof sees what a network's dropout layers drop: one for each kind of layer.
 
-They have no hidden layers, and one class more than there are labels. Its gradient tells what the mask did to the others'
-(`worker.masks`).
+They have no hidden layers, and one class more than there are labels. Its gradient tells what the mask did to the
+others' (`worker.masks`).
 """
 
 import math

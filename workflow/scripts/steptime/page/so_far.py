@@ -17,8 +17,8 @@ from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed, samples, screen
 from steptime.reading import InputError
 from steptime.render.words import plural, run_name
-from steptime.say import say
 from steptime.run import progress
+from steptime.say import say
 
 # Until the run has made the whole tables and the report.
 FOLDER = Path("results/so_far")

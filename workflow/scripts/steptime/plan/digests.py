@@ -161,8 +161,8 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
 
 
 def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
-    """Every (level, module) that a Python text imports, every string in it that may name a file, and whether it names its
-    `__path__`.
+    """Every (level, module) that a Python text imports, every string in it that may name a file, and whether it names
+    its `__path__`.
     """
     imported, strings, lists_itself = [], set(), False
     for node in ast.walk(_tree(text)):

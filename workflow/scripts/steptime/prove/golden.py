@@ -83,9 +83,9 @@ def follow(
 ) -> Iterator[Followed]:
     """Each of `CALLS` at the specification's rate.
 
-    `calls` are a framework's own weights at the end of each call. The next call begins from them, and not from ours: two
-    right runs drift apart. Where a unit in front of a ReLU is within a rounding of zero, its sign is chance. On a narrow
-    ResNet-50, one such unit changes the loss by a hundredth within three steps.
+    `calls` are a framework's own weights at the end of each call. The next call begins from them, and not from ours:
+    two right runs drift apart. Where a unit in front of a ReLU is within a rounding of zero, its sign is chance. On a
+    narrow ResNet-50, one such unit changes the loss by a hundredth within three steps.
     """
     inputs, labels = data.synthetic_batch(spec, batch)
     state: optimisers.State = {}

@@ -25,10 +25,11 @@ from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.networks import written
+from steptime.outcome import Outcome
 from steptime.plan import digests
 from steptime.prove import compare, golden, turns
 from steptime.say import doing, say
-from steptime.supervisor.supervise import Outcome, Watch, run_worker
+from steptime.supervisor.supervise import Watch, run_worker
 from steptime.tasks import TASKS, that_proves
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.

@@ -8,7 +8,7 @@ The first step is computed twice. How far the two are apart says how far a right
     start values ──┬── first step in float64 ──── its loss, sketches of its gradients ──┬── limits
                    └── first step, rounded ────── its loss and gradients ───────────────┘
     first step ─────── later steps in float64 ─── their losses, and how far noise takes them
-    start values ───── steady first step ──────── gradients and limits of its own, where noise hides too much of the first
+    start values ───── steady first step ──────── gradients and limits where noise hides too much of the first
 """
 
 import argparse
@@ -325,9 +325,7 @@ def _limits(asked: Precision, spec: dict[str, Any], first: _First) -> _Limits:
     limits[~driven] = np.inf
     middle = max(asked.change, asked.share * float(np.median(off[counted])))
     middle = max(middle, float(np.median(by_sums[counted])))
-    return _Limits(
-        limits, counted, middle, by_a_sign, by_a_window, below, by_sums, loss_by_sums
-    )
+    return _Limits(limits, counted, middle, by_a_sign, by_a_window, below, by_sums, loss_by_sums)
 
 
 def _rates(first: _First, learning_rate: float) -> _Rates:
@@ -347,9 +345,7 @@ def _later_and_steadied(
     for name, gradient in first.gradients.items():
         first.rough_gradients[name] -= gradient
     turned = max(limits.by_a_sign, limits.by_a_window)
-    moved = partial(
-        _steadied, spec, first.inputs, first.labels, turned, limits.by_sums, precision
-    )
+    moved = partial(_steadied, spec, first.inputs, first.labels, turned, limits.by_sums, precision)
     steadily: Callable[[], Arrays] = moved if is_hidden else dict
     with _Beside(steadily, threads if is_hidden else 1) as steadied:
         later = _later(

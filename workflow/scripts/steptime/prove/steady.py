@@ -18,8 +18,8 @@ from steptime.networks.layers import Arrays, Backward
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 
-# Every value in front of a ReLU is at least ROOM times the range of its channel. A range counts as LEAST_RANGE times the
-# range of all channels where it is smaller: in a mini-batch of two, a channel may have hardly any range.
+# Every value in front of a ReLU is at least ROOM times the range of its channel. A range counts as LEAST_RANGE times
+# the range of all channels where it is smaller: in a mini-batch of two, a channel may have hardly any range.
 ROOM, LEAST_RANGE = 0.1, 0.125
 # Noise may make another value of a window the largest where the two largest are nearer than NOISES times what float32
 # moves a value of their channel, or than NEAR times the range of the channel.

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +18,7 @@ from shared.grouping import UNMET
 from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
 from steptime.machine.variables import isolated
+from steptime.outcome import Outcome
 from steptime.supervisor import endings, ranks
 from steptime.supervisor.pace import Pace
 from steptime.supervisor.ranks import HERE, Launch, Rank
@@ -31,7 +31,7 @@ SHARED = WORKER.with_name("shared")
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
-# Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
+# Snakemake's process, as `flow.engine` tells it; None where it is not above this one, as on a cluster.
 ABOVE = os.environ.get("STEPTIME_RUN")
 RUN = next((pid for pid in processes.ancestors() if str(pid) == ABOVE), None)
 # What frameworks say where somebody has taken a port that was free.
@@ -63,56 +63,6 @@ class Limits(NamedTuple):
 
     seconds: float
     bytes: int
-
-
-@dataclass
-class Outcome:
-    """What a worker said, by event, and how it ended; of several ranks, the first."""
-
-    status: str = "ok"
-    reason: str = ""
-    events: dict[str, dict[str, Any]] = field(default_factory=dict)
-    samples: list[tuple[int, float]] = field(default_factory=list)
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    peak_memory_bytes: int | None = None
-    # From just before its processes were started until all of them had built their network.
-    ready_seconds: float | None = None
-    snapshots: list[interference.Snapshot] = field(default_factory=list)
-    libraries: list[str] = field(default_factory=list)
-    # From when to when it had the machine; None where it was not run.
-    span: tuple[datetime, datetime] | None = None
-    # Of several ranks, what `Rank.facts` says of each, and what had gone over the loopback interface by each snapshot.
-    ranks: list[dict[str, Any]] = field(default_factory=list)
-    # The end of what each has printed.
-    printed: str = field(default="", repr=False, compare=False)
-    loopback: list[int | None] = field(default_factory=list)
-    # By the clock of `time.monotonic`.
-    made_at: float = field(default_factory=time.monotonic, compare=False)
-
-    def used_by_ranks(self) -> list[dict[str, Any]]:
-        """Of several ranks, what each used: its `seconds` in steps and `cpu_seconds` besides what `Rank.facts` says."""
-        warm = self.events.get("warmup", {}).get("steps", 0)
-        taken = [steps for steps, _ in self.samples] + [epoch["steps"] for epoch in self.epochs]
-        last, uses = warm + sum(taken), []
-        for rank in self.ranks:
-            done, seconds, cpu = 0, 0.0, 0.0
-            for steps, spent, used in rank.get("blocks", []):
-                if warm <= done < last:
-                    seconds, cpu = seconds + spent, cpu + used
-                done += steps
-            known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
-            uses.append({name: rank[name] for name in rank if name != "blocks"} | known)
-        return uses
-
-    def exchanged(self) -> dict[str, Any]:
-        """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where it is told."""
-        steps, sent = sum(steps for steps, _ in self.samples), interference.growth(self.loopback)
-        told = {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)}
-        for name in ("exchange_seconds", "staleness"):
-            values = [rank[name] for rank in self.ranks if rank.get(name) is not None]
-            told[name] = sum(values) / len(values) if values else None
-        return told
 
 
 def run_worker(

@@ -8,10 +8,10 @@ from steptime import networks
 
 if TYPE_CHECKING:
     # Each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
+    from steptime.outcome import Outcome
     from steptime.plan.cell import Cell
     from steptime.plan.configuration import Configuration
     from steptime.records import Job
-    from steptime.supervisor.supervise import Outcome
     from steptime.tasks.rows import Rows
 
 STEP_REGION = ("forward", "loss", "backward", "update", "sync")
@@ -73,8 +73,8 @@ class Task:
     # The events between which a worker does what it is measured by.
     begins: tuple[str, ...] = ("warmup",)
     ends: tuple[str, ...] = ("sampled",)
-    # The worker's task that collects what a proof of this task needs, and the module of `steptime.prove` that judges it.
-    # The names of such proofs end in the task's. '' where the proof of training steps is enough.
+    # The worker's task that collects what a proof of this task needs, and the module of `steptime.prove` that judges
+    # it. The names of such proofs end in the task's. '' where the proof of training steps is enough.
     proof: str = ""
     # Whether what it does is compared with the network's reference at full size.
     needs_reference: bool = False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # The inspection of a shard alone needs it.
     from rich.tree import Tree
 
-    from steptime.supervisor.supervise import Outcome
+    from steptime.outcome import Outcome
 
 STOPPED = {
     "accuracy": "the accuracy was reached",

@@ -6,8 +6,8 @@ from steptime.tasks.record import STEP_REGION, Policy, Task, least_repeats
 from steptime.tasks.rows import STEPS, says_median
 
 if TYPE_CHECKING:
+    from steptime.outcome import Outcome
     from steptime.records import Job
-    from steptime.supervisor.supervise import Outcome
 
 
 def _policy(grid: dict[str, Any]) -> Policy:

@@ -6,7 +6,7 @@ from steptime.tasks.record import STEP_REGION, Task
 from steptime.tasks.rows import OPERATIONS
 
 if TYPE_CHECKING:
-    from steptime.supervisor.supervise import Outcome
+    from steptime.outcome import Outcome
 
 
 def _says(outcome: "Outcome") -> str:

@@ -7,10 +7,10 @@ from steptime.tasks.record import STEP_REGION, Policy, Task
 from steptime.tasks.rows import EPOCHS, says_accuracy
 
 if TYPE_CHECKING:
+    from steptime.outcome import Outcome
     from steptime.plan.cell import Cell
     from steptime.plan.configuration import Configuration
     from steptime.records import Job
-    from steptime.supervisor.supervise import Outcome
 
 # The seed of the first repeat; each next one has the next number.
 FIRST_SEED = 2018
