@@ -18,6 +18,7 @@ import yaml
 from steptime import project
 from steptime.artefacts import layers
 from steptime.atomic import atomic_write
+from steptime.explain import profiled
 from steptime.networks import apart, resolve
 from steptime.networks.written import PROJECT
 from steptime.plain import file_name
@@ -53,7 +54,12 @@ def main() -> None:
         sys.exit(status)
     data = pd.read_csv(f"results/tables/{TARGET}.csv", keep_default_na=True)
     for network in options.networks:
-        print("\n".join(said(data[data["network"] == network], environments)))
+        rows = data[data["network"] == network]
+        print("\n".join(said(rows, environments)), flush=True)
+        labels = dict(zip(rows["environment"], rows["framework_label"], strict=True))
+        for name in environments:
+            log = Path(f"logs/explain/{network}-{name}.log")
+            print(profiled.said(known, name, labels.get(name, name), network, log), flush=True)
 
 
 def measure(
