@@ -72,7 +72,7 @@ def fed_batches(spec, batch):
 
 
 def _targets(spec, inputs, random):
-    """What the outputs of the last layer are trained to be."""
+    """Says what the outputs of the last layer are trained to be."""
     shape = [len(inputs)] + spec["nodes"][-1]["shape"]
     size = int(np.prod(shape))
     if inputs.size != size or spec["input"]["kind"] == "tokens":
@@ -81,14 +81,14 @@ def _targets(spec, inputs, random):
 
 
 def _decoded(spec, inputs):
-    """What a variational autoencoder is to give back: its inputs but for the noise of the code behind them."""
+    """Says what a variational autoencoder is to give back: its inputs but for the noise of the code behind them."""
     (fed,), (given,) = spec["input"]["shape"], spec["nodes"][-1]["shape"]
     kept = inputs[:, : 2 * fed - given]
     return np.float32(0.5) * kept + np.float32(0.5)
 
 
 def _verdicts(spec, batch):
-    """What a discriminator is to say: 1 of a real sample, 0 of a generated one; of what has no targets, 1."""
+    """Says what a discriminator is to say: 1 of a real sample, 0 of a generated one; of what has no targets, 1."""
     verdicts = np.ones([batch] + spec["nodes"][-1]["shape"], np.float32)
     verdicts[:, 1:] = 0.0
     return verdicts

@@ -32,7 +32,7 @@ class Unsupported(Exception):
 
 
 def declared(adapter):
-    """What an adapter declares, by name, read from its text. Raises Unsupported where there is none of this name.
+    """Says what an adapter declares, by name, read from its text. Raises Unsupported where there is none of this name.
 
     A module has what its framework's folder declares, unless it says otherwise, but tasks of its own; its exchanges are
     those that it is for, ("",) of one device.
@@ -50,7 +50,7 @@ def declared(adapter):
 
 
 def exchanges_of(framework):
-    """The modules of a framework's folder by the exchanges that it has between several devices."""
+    """Returns the modules of a framework's folder by the exchanges that it has between several devices."""
     return _written(framework).get("EXCHANGES", {})
 
 
@@ -61,7 +61,7 @@ def path_of(adapter):
 
 
 def _written(adapter):
-    """What the text of an adapter says itself."""
+    """Says what the text of an adapter says itself."""
     framework, _, module = adapter.partition(".")
     try:
         with open(path_of(adapter), "rb") as text:
@@ -82,7 +82,7 @@ def _written(adapter):
 
 
 def _imported(tree, framework):
-    """The adapters that a file of a framework's folder imports, by what it calls them."""
+    """Returns the adapters that a file of a framework's folder imports, by what it calls them."""
     found = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.level in (1, 2):

@@ -12,9 +12,9 @@ PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
 def fault(masks, spec):
-    """What is wrong with the masks of steps, and of two more in one call, (steps + 1, batch, ...sample), in a sentence:
-    single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is. `spec` is what
-    has shown them, and says whether whole samples are dropped.
+    """Says what is wrong with the masks of steps, and of two more in one call, (steps + 1, batch, ...sample), in a
+    sentence: single values are dropped, at the rate, others in each layer, step and sample; "" where nothing is.
+    `spec` is what has shown them, and says whether whole samples are dropped.
     """
     steps, both, rate = masks[:-1], masks[-1], spec["nodes"][0]["rate"]
     if spec["drops_samples"]:
@@ -52,7 +52,7 @@ def fault(masks, spec):
 
 
 def _fault_of_values(kept, both, rate, telling):
-    """The same of what single values alone show, without the layer."""
+    """Returns the same of what single values alone show, without the layer."""
     if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
         return "drops neighbours together, such as whole maps"
     # Of two steps that have nothing to do with each other, one alone keeps so many values.

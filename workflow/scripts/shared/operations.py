@@ -15,7 +15,7 @@ Operation = collections.namedtuple("Operation", ["run", "value"])
 
 
 def repeated(step, value, wait=lambda: None):
-    """The operation that `step` does, or has done by a library for which `wait` waits."""
+    """Returns the operation that `step` does, or has done by a library for which `wait` waits."""
 
     def run(times):
         for _ in range(times):
@@ -26,7 +26,7 @@ def repeated(step, value, wait=lambda: None):
 
 
 def latest(step, value=lambda result: result.numpy()):
-    """The operation whose result `step` returns when it is done; `value` makes numpy's array of the result."""
+    """Returns the operation whose result `step` returns when it is done; `value` makes numpy's array of the result."""
     kept = [None]
 
     def run(times):

@@ -44,5 +44,5 @@ PRECISIONS = {
 
 
 def marked(precision, before):
-    """A precision's name behind `before`, for what is named after another one than the usual; else ""."""
+    """Returns a precision's name behind `before`, for what is named after another one than the usual; else ""."""
     return "" if precision == USUAL else before + precision

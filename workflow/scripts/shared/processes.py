@@ -4,7 +4,7 @@ import os
 
 
 def text(path):
-    """The text of a file of the kernel's, or "" where there is none, as where what it tells of has ended."""
+    """Returns the text of a file of the kernel's, or "" where there is none, as where what it tells of has ended."""
     try:
         with open(str(path), errors="replace") as lines:
             return lines.read()
@@ -13,7 +13,7 @@ def text(path):
 
 
 def children(pid):
-    """The processes that one has started, as far as they are still there."""
+    """Returns the processes that one has started, as far as they are still there."""
     folder = "/proc/{}/task".format(pid)
     try:
         tasks = os.listdir(folder)
@@ -24,7 +24,7 @@ def children(pid):
 
 
 def family(pid):
-    """A process and those below it, as far as they are still there."""
+    """Returns a process and those below it, as far as they are still there."""
     found, left = [], [pid]
     while left:
         found.append(left.pop())

@@ -30,7 +30,7 @@ class Sketch(object):
 
 
 def take(name, shape, parts):
-    """The sketch of an array that comes flat in `parts`: float64, PART values each, the last one shorter."""
+    """Returns the sketch of an array that comes flat in `parts`: float64, PART values each, the last one shorter."""
     wanted, signs = _positions(name, shape), _signs()
     squares, projections, entries, start = 0.0, np.zeros(PROJECTIONS), [], 0
     for number, part in enumerate(parts):
@@ -60,7 +60,7 @@ def distance(found, true, share):
 
 
 def apart(found, true):
-    """How far two arrays are apart, by their sketches: not as a share, and exactly where all entries are kept."""
+    """Says how far two arrays are apart, by their sketches: not as a share, and exactly where all entries are kept."""
     return float(
         max(
             np.linalg.norm(found.projections - true.projections),
@@ -82,13 +82,13 @@ def pieces(values, other=None, scale=1.0):
 
 
 def count_entries(shape):
-    """How many entries a sketch of an array of this shape keeps, and what share of all that is."""
+    """Says how many entries a sketch of an array of this shape keeps, and what share of all that is."""
     count = len(_positions("", shape))
     return count, count / max(1.0, float(np.prod(shape, dtype=np.int64)))
 
 
 def _positions(name, shape):
-    """Where the entries that are kept stand, in ascending order."""
+    """Says where the entries that are kept stand, in ascending order."""
     size = int(np.prod(shape, dtype=np.int64))
     if size <= ENTRIES or (len(shape) == 1 and size <= VECTOR):
         return np.arange(size)
@@ -104,7 +104,7 @@ def _signs():
 
 
 def in_one_piece(values, rows=64):
-    """A copy of a transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
+    """Returns a copy of a transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
     if values.ndim != 2 or values.flags.c_contiguous:
         return np.ascontiguousarray(values)
     copied, turned = np.empty(values.shape, values.dtype), values.T

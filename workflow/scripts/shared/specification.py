@@ -34,7 +34,7 @@ def edges(node):
 
 
 def is_same(node):
-    """Whether the padding of a node is what frameworks call "same"."""
+    """Tells whether the padding of a node is what frameworks call "same"."""
     sizes = (pair(node.get(key, 1)) for key in ("kernel", "stride", "padding", "dilation"))
     return all(
         step == 1 and 2 * edge == (kernel - 1) * apart for kernel, step, edge, apart in zip(*sizes)
@@ -42,19 +42,19 @@ def is_same(node):
 
 
 def is_plain(node):
-    """Whether the windows of a node are squares without gaps."""
+    """Tells whether the windows of a node are squares without gaps."""
     sizes = [node["kernel"], node["stride"], node["padding"], node.get("dilation", 1)]
     return sizes[3] == 1 and not any(isinstance(size, list) for size in sizes)
 
 
 def own_of(node, values):
-    """Those of `values`, by the names of parameters, that are of a node: by their roles."""
+    """Returns those of `values`, by the names of parameters, that are of a node: by their roles."""
     prefix = node["name"] + "/"
     return {name[len(prefix) :]: values[name] for name in values if name.startswith(prefix)}
 
 
 def repeating(nodes):
-    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
+    """Returns the names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
     found = set()
     for node in nodes:
         overlapping = node["op"] == "max_pool" and any(
@@ -67,12 +67,12 @@ def repeating(nodes):
 
 
 def at_rate(spec, rate):
-    """The specification trained by plain SGD at this rate: a step then shows the gradient itself."""
+    """Returns the specification trained by plain SGD at this rate: a step then shows the gradient itself."""
     return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
 
 
 def without_dropout(spec, **instead):
-    """The specification with every dropout at a rate of 0, or with this instead."""
+    """Returns the specification with every dropout at a rate of 0, or with this instead."""
     changed = instead or {"rate": 0.0}
     return dict(
         spec, nodes=[dict(node, **changed) if node.get("rate") else node for node in spec["nodes"]]

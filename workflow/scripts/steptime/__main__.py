@@ -82,7 +82,7 @@ def _drop_output() -> None:
 
 
 def _has_reader() -> bool:
-    """Whether anybody may still read what is printed."""
+    """Tells whether anybody may still read what is printed."""
     asked = select.poll()
     asked.register(sys.stdout, 0)
     return not any(event & select.POLLERR for _, event in asked.poll(0))

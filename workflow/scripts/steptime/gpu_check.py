@@ -89,7 +89,7 @@ def run_all(todo: Iterator[Check]) -> int:
 
 
 def checks(names: list[str], known: dict[str, dict[str, Any]], folder: Path) -> Iterator[Check]:
-    """All checks; those of an environment only where it stands in the end."""
+    """Yields all checks; those of an environment only where it stands in the end."""
     yield "what NVML tells of the GPUs", nvml_answers
     yield "the GPU that a cell gets", gpu_of_a_cell
     standing: list[str] = []
@@ -114,7 +114,7 @@ def checks(names: list[str], known: dict[str, dict[str, Any]], folder: Path) -> 
 
 
 def gpu_environments() -> dict[str, dict[str, Any]]:
-    """The entries of environments for GPUs, with what each differs in."""
+    """Returns the entries of environments for GPUs, with what each differs in."""
     catalogue = yaml.safe_load(project.path("config/frameworks.yaml").read_text())
     entries = {
         name: entry | entry.get("differing", {}).get(name, {})
@@ -125,7 +125,7 @@ def gpu_environments() -> dict[str, dict[str, Any]]:
 
 
 def nvml_answers() -> str:
-    """Every question that is asked has an answer; those without one are told, and no failure."""
+    """Returns every question that is asked has an answer; those without one are told, and no failure."""
     answers = []
     for each in machine.gpus():
         missing = [name for name in gpu.FACTS if name not in each]
@@ -167,7 +167,7 @@ def specification(name: str, narrow: bool) -> dict[str, Any]:
 
 
 def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
-    """The narrow network is the specified one on this GPU."""
+    """Returns the narrow network is the specified one on this GPU."""
     job, log = network.job_of(name, entry), folder / "proof.log"
     verdict, details = network.prove(job, specification(wanted, True), "", log)
     _refuse(**verdict, log=log)
@@ -212,7 +212,7 @@ def run_cell(
     variables: dict[str, str] | None = None,
     changes: dict[str, Any] | None = None,
 ) -> Outcome:
-    """A cell of TIMED at BATCH on this GPU, without its reference; `changes` go into its job."""
+    """Returns a cell of TIMED at BATCH on this GPU, without its reference; `changes` go into its job."""
     job = network.job_of(name, entry)
     job["variables"] = job["variables"] | (variables or {})
     request = network.worker_job(job, specification(TIMED, False))
@@ -261,7 +261,7 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
 
 
 def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """A cell that has too little memory is `out_of_memory`, and the next one finds the GPU free."""
+    """Returns a cell that has too little memory is `out_of_memory`, and the next one finds the GPU free."""
     outcome = run_cell(name, entry, folder, variables=SCARCE)
     status, reason = outcome.status, outcome.reason
     if status != "out_of_memory" and not (status == "crashed" and gpu.was_full(reason)):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def text(path: Path, name: str) -> str:
-    """A text of a file of arrays. Raises OSError and ValueError for a broken file, KeyError where it has none.
+    """Returns a text of a file of arrays. Raises OSError and ValueError for a broken file, KeyError where it has none.
 
     NumPy's format 1.0: ten bytes, of which the last two tell the length of the header that follows, then UTF-32.
     """

@@ -49,7 +49,7 @@ class Outcome:
         return uses
 
     def exchanged(self) -> dict[str, Any]:
-        """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where it is told."""
+        """Says what ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where it is told."""
         steps, sent = sum(steps for steps, _ in self.samples), interference.growth(self.loopback)
         told = {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)}
         for name in ("exchange_seconds", "staleness"):

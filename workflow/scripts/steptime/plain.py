@@ -43,19 +43,19 @@ def _character(each: str) -> str:
 
 
 def file_name(*things: str) -> str:
-    """The name of a file about these things, as a user names them; a path goes by its last part."""
+    """Returns the name of a file about these things, as a user names them; a path goes by its last part."""
     names = (Path(thing).name if "/" in thing else thing for thing in things)
     return "_".join(re.sub(r"[^\w.-]+", "-", name).strip("-") for name in names)
 
 
 def few(names: Iterable[Any], between: str = ", ") -> str:
-    """The first of these names, and "..." where there are more."""
+    """Returns the first of these names, and "..." where there are more."""
     texts = list(map(str, names))
     return between.join([*texts[:MOST_NAMED], "..."] if len(texts) > MOST_NAMED else texts)
 
 
 def machine_name(platform: str) -> str:
-    """What a reader calls a platform."""
+    """Says what a reader calls a platform."""
     return MACHINE_NAMES.get(platform, platform)
 
 

@@ -8,10 +8,10 @@ SCRIPTS = Path(__file__).resolve().parents[1]
 
 
 def path(name: str | Path) -> Path:
-    """A file of the project, such as `config/networks.yaml`; an absolute path stays as it is."""
+    """Returns a file of the project, such as `config/networks.yaml`; an absolute path stays as it is."""
     return ROOT / name
 
 
 def environment(name: str) -> Path:
-    """The folder of an environment, below `.environments` or the folder that STEPTIME_ENVIRONMENTS names."""
+    """Returns the folder of an environment, below `.environments` or the folder that STEPTIME_ENVIRONMENTS names."""
     return Path(os.environ.get("STEPTIME_ENVIRONMENTS", ".environments")) / name

@@ -15,7 +15,7 @@ class InputError(Exception):
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file that a rule of the workflow wrote."""
+    """Returns the content of a JSON file that a rule of the workflow wrote."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

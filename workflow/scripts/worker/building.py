@@ -38,7 +38,7 @@ def load(job):
 
 
 def make(adapter, job, spec, weights, inputs, labels):
-    """A trainer of `spec` by a module, from start values and a batch in the neutral layout."""
+    """Returns a trainer of `spec` by a module, from start values and a batch in the neutral layout."""
     from .layout import Layout
 
     wanted = contract.of_mode(getattr(adapter, "LAYOUT", {}), job["mode"])
@@ -51,13 +51,13 @@ def make(adapter, job, spec, weights, inputs, labels):
 
 
 def versions_of(module):
-    """What a module says of its software, and Python's version, as texts; what it does not know is left out."""
+    """Says what a module says of its software, and Python's version, as texts; what it does not know is left out."""
     said = dict(module.versions(), python=sys.version.split()[0])
     return {name: str(version) for name, version in said.items() if version is not None}
 
 
 def build(loaded, job, spec, emit):
-    """The trainer of a job's network `spec`, on the synthetic batch."""
+    """Returns the trainer of a job's network `spec`, on the synthetic batch."""
     from shared import data
 
     start = clock()

@@ -39,7 +39,7 @@ class Shared(object):
             start += place
 
     def others(self):
-        """How many updates the other ranks have made."""
+        """Says how many updates the other ranks have made."""
         return int(self._counts[:, 0].sum()) - int(self._counts[self._rank, 0])
 
     def count(self, before):

@@ -153,7 +153,7 @@ def require(adapter, has, job):
 
 
 def task_of(job):
-    """The task that a job is about: its own, or that whose networks it proves."""
+    """Returns the task that a job is about: its own, or that whose networks it proves."""
     return job.get("proves") or job["task"]
 
 
@@ -165,5 +165,5 @@ def complete(made, what, wanted):
 
 
 def of_mode(value, mode):
-    """A declaration's value in a mode."""
+    """Returns a declaration's value in a mode."""
     return value[mode] if isinstance(value, dict) and mode in value else value

@@ -58,7 +58,7 @@ MOVED = 2.0**-6
 
 
 def _counted(part):
-    """A part of the proof, whose seconds are told."""
+    """Returns a part of the proof, whose seconds are told."""
 
     @functools.wraps(part)
     def counted(proof, *arguments):
@@ -278,7 +278,7 @@ class Proof(object):
         self._hold_nearest("end", "after the samples, the change of ", held)
 
     def _block_of_another(self, adapter):
-        """What `keep_end` keeps, of a new trainer that takes a block from the start values.
+        """Says what `keep_end` keeps, of a new trainer that takes a block from the start values.
 
         It cannot begin where the timed one ended: what a trainer carries from step to step, besides weights, is its
         own.
@@ -290,7 +290,7 @@ class Proof(object):
         return dict(data.start_values(self.spec)), losses, ends
 
     def _another(self, adapter, begun, spec=None):
-        """A new trainer from these weights, in which nothing is dropped at random."""
+        """Returns a new trainer from these weights, in which nothing is dropped at random."""
         spec = without_dropout(spec or self.spec)
         inputs, labels = data.synthetic_batch(spec, self.job["batch"])
         return building.make(adapter, self.job, spec, begun, inputs, labels)
@@ -450,18 +450,18 @@ class Proof(object):
 
 
 def _nearness(name, off, limit):
-    """What of several is largest for the one that is nearest to its limit; NaN is the worst."""
+    """Says what of several is largest for the one that is nearest to its limit; NaN is the worst."""
     return (off / limit if off == off else np.inf, name, off, limit)
 
 
 def _places(before, after):
-    """The largest change of a value, in last places of the largest value."""
+    """Returns the largest change of a value, in last places of the largest value."""
     largest = float(np.abs(after).max()) or 1.0
     return float(np.abs(after - before).max()) / (PLACE * largest)
 
 
 def _mark(trainer, name):
-    """A number that changes with the values of a parameter."""
+    """Returns a number that changes with the values of a parameter."""
     return zlib.crc32(in_one_piece(trainer.weights([name])[name]))
 
 
@@ -485,7 +485,7 @@ def _ends(trainer, start):
 
 
 def _apart(values, others=None):
-    """The length of an array, or of its difference from another one."""
+    """Returns the length of an array, or of its difference from another one."""
     values, squares = values.ravel(), 0.0
     others = None if others is None else others.ravel()
     for start in range(0, values.size, sketch.PART):

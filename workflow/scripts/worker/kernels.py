@@ -76,7 +76,7 @@ def describe_openblas():
 
 
 def count_threads():
-    """The largest number of threads that a loaded OpenBLAS uses; 1 where there is none."""
+    """Returns the largest number of threads that a loaded OpenBLAS uses; 1 where there is none."""
     counts = [
         getattr(library, "openblas_get_num_threads" + suffix)() for library, suffix in _loaded()
     ]

@@ -54,11 +54,11 @@ class Layout(object):
         return np.ascontiguousarray(labels.T if self._labels_first else labels)
 
     def enter(self, name, value):
-        """A parameter's neutral array in the adapter's layout: a view where it can be one."""
+        """Returns a parameter's neutral array in the adapter's layout: a view where it can be one."""
         return self._homes[name].enter(value)
 
     def leave(self, name, value):
-        """The way back: the neutral array, a view where it can be one."""
+        """Returns the way back: the neutral array, a view where it can be one."""
         return self._homes[name].leave(value)
 
 
@@ -100,7 +100,7 @@ class _Home(object):
 
 
 def _ordered(value, order):
-    """A parameter of an LSTM, (..., 4 units), with its gates in another order."""
+    """Returns a parameter of an LSTM, (..., 4 units), with its gates in another order."""
     return value.reshape(-1, 4, value.shape[-1] // 4)[:, order].reshape(value.shape)
 
 
@@ -128,7 +128,7 @@ def _flattened_images(spec):
 
 
 def _turned(spec, images):
-    """The specification whose images are flattened channel by channel, but for those of `images`."""
+    """Returns the specification whose images are flattened channel by channel, but for those of `images`."""
     nodes = [
         dict(node, turned=node["name"] not in images) if node["op"] == "flatten" else node
         for node in spec["nodes"]

@@ -6,7 +6,7 @@ from . import building
 
 
 def read(adapter, job, spec):
-    """What the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
+    """Says what the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
 
     In steps that are a call each, and in a call of two steps, both together.
 

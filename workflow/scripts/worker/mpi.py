@@ -84,7 +84,7 @@ def _say(link, words):
 
 
 def _place():
-    """A path of the file that is short enough for a socket, however long that of the folder is."""
+    """Returns a path of the file that is short enough for a socket, however long that of the folder is."""
     if not _FOLDER:
         _FOLDER.append(os.open(os.environ["STEPTIME_MEETING"], os.O_RDONLY))
     return "/proc/self/fd/{}/mpi".format(_FOLDER[0])

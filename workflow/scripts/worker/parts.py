@@ -98,7 +98,7 @@ class Convolution(object):
 
 
 def error_of(seen, wanted):
-    """How far a result is off, of its length, both projected in float64 on one random vector; or infinite."""
+    """Says how far a result is off, of its length, both projected in float64 on one random vector; or infinite."""
     if seen.shape != wanted.shape:
         return float("inf")
     return float(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted))
@@ -192,7 +192,7 @@ def _vector(size):
 
 
 def _times(matrix, vector):
-    """Their product in float64, by blocks of rows: the whole matrix need not be there in float64."""
+    """Returns their product in float64, by blocks of rows: the whole matrix need not be there in float64."""
     rows = max(1, BLOCK // matrix.shape[1])
     blocks = [matrix[start : start + rows] for start in range(0, len(matrix), rows)]
     return np.concatenate([np.dot(block.astype(np.float64), vector) for block in blocks])

@@ -57,7 +57,7 @@ class Link(object):
         self._writing.flush()
 
     def hear(self):
-        """The words that the other end said next, with its `arrays`; None where it has ended."""
+        """Returns the words that the other end said next, with its `arrays`; None where it has ended."""
         try:
             line = self._reading.readline()
         except OSError:
@@ -122,12 +122,12 @@ class Leader(object):
         answer(len(self._links), self._links[-1])
 
     def staleness(self):
-        """What the framework tells of all ranks, None where it does not."""
+        """Says what the framework tells of all ranks, None where it does not."""
         tells = getattr(self._own, "staleness", None)
         return tells() if tells else None
 
     def own_weights(self, names=None):
-        """Those of rank 0, of which the others hear nothing."""
+        """Returns those of rank 0, of which the others hear nothing."""
         return self._own.weights(names)
 
     def weights(self, names=None):
@@ -187,17 +187,17 @@ def joined(build):
 
 
 def endpoints():
-    """The address of each rank and a free port of it, as "127.0.0.1:port"."""
+    """Returns the address of each rank and a free port of it, as "127.0.0.1:port"."""
     return os.environ["STEPTIME_ENDPOINTS"].split(",")
 
 
 def interface():
-    """The name of the network interface that has this rank's address."""
+    """Returns the name of the network interface that has this rank's address."""
     return os.environ["STEPTIME_INTERFACE"]
 
 
 def server():
-    """The address of a server that keeps the weights of all ranks, where there is one."""
+    """Returns the address of a server that keeps the weights of all ranks, where there is one."""
     return os.environ["STEPTIME_SERVER"]
 
 
@@ -239,7 +239,7 @@ def require_one_node():
 
 
 def links():
-    """The sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0."""
+    """Returns the sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0."""
     if not _LINKS:
         _LINKS.extend(Link(int(number)) for number in os.environ["STEPTIME_LINKS"].split(","))
     return _LINKS
@@ -257,7 +257,7 @@ def share(job, rank=None):
 
 
 def answer(rank, link):
-    """What a rank says next, at the other end of its link. Raises RuntimeError where it has ended."""
+    """Says what a rank says next, at the other end of its link. Raises RuntimeError where it has ended."""
     said = link.hear()
     if said is None:
         raise RuntimeError("rank {} has ended".format(rank))
@@ -265,7 +265,7 @@ def answer(rank, link):
 
 
 def sums(weights):
-    """A number for each array, which is the same where all bits are."""
+    """Returns a number for each array, which is the same where all bits are."""
     return {
         name: zlib.crc32(np.ascontiguousarray(values).tobytes()) & 0xFFFFFFFF
         for name, values in weights.items()

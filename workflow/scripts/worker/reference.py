@@ -60,14 +60,14 @@ class Reference(object):
             yield name, np.ascontiguousarray(moved)
 
     def off(self, parameters, name, before, after, rate):
-        """How far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
+        """Says how far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
         true, share, limit, blur = parameters[name]
         parts = sketch.pieces(before, after, 1.0 / rate)
         found = sketch.take(name, before.shape, parts)
         return sketch.distance(found, true, share), limit + BLURS * blur / rate
 
     def moving(self, rate):
-        """The parameters that the first and the second step at this rate change for certain."""
+        """Returns the parameters that the first and the second step at this rate change for certain."""
         return [
             name
             for name, (_, _, limit, blur) in self.parameters.items()

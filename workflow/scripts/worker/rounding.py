@@ -37,7 +37,7 @@ def require(precision, product):
 
 
 def unit(product):
-    """The unit that adds products of bfloat16 on this CPU, by the order in which `product` adds them."""
+    """Returns the unit that adds products of bfloat16 on this CPU, by the order in which `product` adds them."""
     left, right = np.zeros((2, SIZE, SIZE), np.float32)
     left[:, :4], right[:4] = FACTORS[0], np.array(FACTORS[1])[:, None]
     found = np.unique(np.asarray(product(left, right)))
@@ -49,7 +49,7 @@ def unit(product):
 
 
 def flags():
-    """What this CPU has, in the kernel's words."""
+    """Says what this CPU has, in the kernel's words."""
     with open("/proc/cpuinfo") as lines:
         return next((line.split() for line in lines if line.startswith("flags")), [])
 

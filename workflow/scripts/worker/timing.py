@@ -111,7 +111,7 @@ def take(run, clock, blocks, emit):
 
 
 def late_seconds(run, read, clock, per_block, limit):
-    """How long the work of a block goes on when `run` has returned; call it right after a block.
+    """Says how long the work of a block goes on when `run` has returned; call it right after a block.
 
     `read()` brings a trained weight to the host, which cannot be had before the steps that write it are done: the first
     reading waits for them and copies, the second copies. Something else on the machine may delay one reading, but a
@@ -134,7 +134,7 @@ def late_seconds(run, read, clock, per_block, limit):
 
 
 def clock_facts(name):
-    """What a clock of `time` is worth: {clock, implementation, monotonic, resolution_seconds, reading_seconds}.
+    """Says what a clock of `time` is worth: {clock, implementation, monotonic, resolution_seconds, reading_seconds}.
 
     The resolution is the shortest step that was seen between two readings that differ; reading_seconds is what one
     reading costs. Raises ValueError for a clock that can be set back.

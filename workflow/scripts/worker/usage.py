@@ -58,7 +58,7 @@ def cpu_seconds():
 
 
 def waited_seconds():
-    """How long threads, of processes below too, waited for a CPU (schedstat); None where it is not counted."""
+    """Says how long threads, of processes below too, waited for a CPU (schedstat); None where it is not counted."""
     texts = [
         text(path)
         for process in family(os.getpid())
@@ -69,7 +69,7 @@ def waited_seconds():
 
 
 def kernel_counters():
-    """The texts of /proc/stat, /proc/cpuinfo (proc(5)) and of the files in STEPTIME_THROTTLING, read here."""
+    """Returns the texts of /proc/stat, /proc/cpuinfo (proc(5)) and of the files in STEPTIME_THROTTLING, read here."""
     with open("/proc/stat") as stat, open("/proc/cpuinfo") as cpuinfo:
         rates = [line for line in cpuinfo if line.startswith(("processor", "cpu MHz"))]
         times = [line for line in stat if line.startswith("cpu")]

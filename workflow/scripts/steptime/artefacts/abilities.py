@@ -31,7 +31,7 @@ class Ability:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, texts) and the layout: each framework of the paper, below it ours."""
+    """Returns the tidy rows (COLUMNS, texts) and the layout: each framework of the paper, below it ours."""
     page, short = inputs.page, inputs.catalogue["short"]
     data = pd.DataFrame([*_their_rows(inputs), *_our_rows(inputs)], columns=COLUMNS)
     data = data.sort_values(

@@ -80,7 +80,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _measured(name: str, row: Row, runs: pd.DataFrame, epochs: pd.DataFrame) -> Row:
-    """What one cell took, by seed and of all of them; a reason where no seed has an epoch."""
+    """Says what one cell took, by seed and of all of them; a reason where no seed has an epoch."""
     failed = runs[runs["epochs"] == 0]
     seconds = epochs.groupby("repeat")["seconds"].median().to_dict()
     cell = {

@@ -50,7 +50,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout."""
+    """Returns the tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout."""
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
     rows, cells = [], measured_times([Grid(steps=[measured])])
@@ -110,7 +110,7 @@ def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
 
 
 def _shortest(times: pd.DataFrame, place: str | list[str]) -> pd.DataFrame:
-    """The shortest of the times of each place, which is the index."""
+    """Returns the shortest of the times of each place, which is the index."""
     timed = times[times["seconds"].notna()].sort_values("seconds")
     return timed.drop_duplicates(place).set_index(place)
 
@@ -157,7 +157,7 @@ def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> Row:
 
 
 def _cell(measured: Measured, time: pd.Series) -> pd.Series:
-    """The cell that a time of ours is of."""
+    """Returns the cell that a time of ours is of."""
     cells = measured.cells
     same = cells["variant"].fillna("").eq("")
     for name in ("environment", "mode", "network", "platform", "batch", "devices", "task"):
@@ -169,8 +169,8 @@ def _cell(measured: Measured, time: pd.Series) -> pd.Series:
 def _differ(
     one: pd.Series, other: pd.Series, measured: Measured, found: dict[tuple[str, str], Pair]
 ) -> bool | float:
-    """Whether two results are shown to differ: the word of their pair. Of two that were not measured in one place, the
-    chance of so large a difference if there were none; 1 where nothing is known.
+    """Tells whether two results are shown to differ: the word of their pair. Of two that were not measured in one
+    place, the chance of so large a difference if there were none; 1 where nothing is known.
     """
     pair = found.get((key(one), key(other)))
     if pair is not None:
@@ -245,7 +245,7 @@ def _number(value: float) -> str:
 
 
 def draw(both: pd.DataFrame, inputs: Inputs, *told: str) -> tuple[pd.DataFrame, Figure]:
-    """The points (`points`, paper, short) and the figure; what is `told` of the points is a note."""
+    """Returns the points (`points`, paper, short) and the figure; what is `told` of the points is a note."""
     frameworks, catalogue, measured = inputs.frameworks, inputs.networks, inputs.measured
     with figures.canvas(height=4.6) as (drawing, axes):
         if len(both):
@@ -317,7 +317,7 @@ def _network_keys(axes: Axes, both: pd.DataFrame, catalogue: dict[str, Any]) -> 
 
 
 def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
-    """A sentence on the networks whose mini-batch here is another than the paper's."""
+    """Returns a sentence on the networks whose mini-batch here is another than the paper's."""
     other = both[both["theirs_batch"] != both["ours_batch"]].drop_duplicates("network")
     names = [
         f"{catalogue[row['network']]['label']} {row['ours_batch']} for {row['theirs_batch']}"

@@ -22,8 +22,9 @@ PLACES = ["platform", "devices", "threads"]
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    """Rows in the order of networks, mini-batches, frameworks, versions, modes and places, with `network_label` and
-    `framework_label`. Needs network (a variant by its own name), environment, framework, framework_version, mode.
+    """Returns rows in the order of networks, mini-batches, frameworks, versions, modes and places, with
+    `network_label` and `framework_label`. Needs network (a variant by its own name), environment, framework,
+    framework_version, mode.
     """
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
@@ -47,24 +48,24 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
 
 
 def cells_of(inputs: Inputs) -> pd.DataFrame:
-    """What was measured of an artefact's cells, named and in order; variants by their own names."""
+    """Says what was measured of an artefact's cells, named and in order; variants by their own names."""
     cells = whole(inputs.measured.cells)
     return labelled(cells, inputs.frameworks, inputs.networks)
 
 
 def whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose `network` is their variant where they are of one."""
+    """Returns rows whose `network` is their variant where they are of one."""
     variant = rows["variant"].fillna("")
     return rows.assign(variant=variant, network=variant.where(variant != "", rows["network"]))
 
 
 def of_network(row: Mapping[str, Any]) -> str:
-    """The heading of a row's network: 'FCN-5, batch 64'."""
+    """Returns the heading of a row's network: 'FCN-5, batch 64'."""
     return f"{row['network_label']}, batch {row['batch']}"
 
 
 def place_of(row: Mapping[str, Any]) -> str:
-    """Where a row was measured: 'this machine, 2 threads'; of a GPU its platform."""
+    """Says where a row was measured: 'this machine, 2 threads'; of a GPU its platform."""
     machine, threads = words.machine_name(row["platform"]), int(row["threads"])
     return machine if row.get("device") == "gpu" else f"{machine}, {plural(threads, 'thread')}"
 
@@ -76,12 +77,12 @@ def ranks_of(row: Mapping[str, Any]) -> str:
 
 
 def ratio_of(row: Row) -> str | None:
-    """A row's ratio with its interval, None where it has none."""
+    """Returns a row's ratio with its interval, None where it has none."""
     return None if pd.isna(row["ratio"]) else words.ranged(row["ratio"], row["low"], row["high"])
 
 
 def number(heading: str, of: str, scale: float = 1, digits: int = 2, kind: str = "ours") -> Column:
-    """A column of the number `of` results that were timed, times `scale`."""
+    """Returns a column of the number `of` results that were timed, times `scale`."""
 
     def shown(row: Row) -> float | None:
         return None if pd.isna(row["seconds"]) else row[of]
@@ -95,7 +96,7 @@ def stacked(
     names: Sequence[str],
     headings: Iterable[str],
 ) -> pd.DataFrame:
-    """The layout of groups with networks across: a line for each column of `lines` that has something."""
+    """Returns the layout of groups with networks across: a line for each column of `lines` that has something."""
     shown = []
     for name, rows in groups:
         for line in lines:
@@ -127,7 +128,7 @@ def of_most_threads(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
-    """The heading of what a row has in a place: 'this machine, GFLOP/s, threads' above '2 x 2'."""
+    """Returns the heading of what a row has in a place: 'this machine, GFLOP/s, threads' above '2 x 2'."""
 
     def heading(row: Row) -> tuple[str, str]:
         devices = f" x {row['devices']}" if row["devices"] > 1 else ""
@@ -138,7 +139,7 @@ def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
 
 
 def printed_rows(inputs: Inputs) -> list[Row]:
-    """What the paper printed as rows of results; mini-batch and threads are None where it names none."""
+    """Says what the paper printed as rows of results; mini-batch and threads are None where it names none."""
     paper, kept = inputs.catalogue, ("network", "framework", "platform", "status", "reason")
     return [
         {name: row[name] for name in (*kept, "unit", "value")}

@@ -42,7 +42,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
     data = common.of_most_threads(parts.read(inputs))
     drawn = data[data["repeats"] > 0].assign(value=1e3 * data["seconds"].astype(float))
     axis = "time of one convolution (ms)"

@@ -25,7 +25,7 @@ SAME = ["platform", "environment", "mode", "precision", "batch", "threads", "dev
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each variant, environment and thread count, and the layout."""
+    """Returns the tidy rows (COLUMNS), one for each variant, environment and thread count, and the layout."""
     caveats = inputs.catalogue["caveats"]
     rows = [row for each in caveats if "variant" in each for row in _rows(each, inputs)]
     data = pd.DataFrame(rows, columns=COLUMNS)
@@ -57,7 +57,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _rows(caveat: dict[str, Any], inputs: Inputs) -> list[Row]:
-    """A row for each environment and thread count that timed both a network and its variant."""
+    """Returns a row for each environment and thread count that timed both a network and its variant."""
     cells, spreads = inputs.measured.cells, inputs.measured.statistics.times
     cells = cells[(cells["status"] == "ok") & (cells["network"] == caveat["network"])]
     whole = {tuple(row[name] for name in SAME): row for row in _named(cells, "")}
@@ -82,7 +82,7 @@ def _named(cells: pd.DataFrame, variant: str) -> list[Row]:
 
 
 def _as_stated(caveat: dict[str, Any], factor: dict[str, float], inputs: Inputs) -> Row:
-    """The printed time, that of the network as it is stated, and the paper's order of frameworks with each."""
+    """Returns the printed time, that of the network as it is stated, and the paper's order of frameworks with each."""
     printed = inputs.printed
     printed = printed[printed["network"] == caveat["network"]]
     printed = printed[printed["platform"] == inputs.catalogue["compared_with"]]

@@ -38,7 +38,7 @@ LOW_PEAK = (
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; times in seconds, speeds per second) and the layout."""
+    """Returns the tidy rows (COLUMNS; times in seconds, speeds per second) and the layout."""
     data = shares(inputs)
     common.describe(
         inputs,
@@ -105,7 +105,7 @@ def _peak_of(cell: Row, peaks: dict[str, Any]) -> tuple[Row, str]:
 
 
 def _in_precision(known: Row, precision: str) -> Row:
-    """A peak with the products of a precision in place of float32's; {} where it has none."""
+    """Returns a peak with the products of a precision in place of float32's; {} where it has none."""
     if precision == USUAL:
         return known
     speed = known.get("precisions", {}).get(precision)
@@ -124,19 +124,19 @@ def _peak_facts(peaks: dict[str, Any]) -> list[str]:
 
 
 def share_of(row: Row) -> Any:
-    """The share of the peak that a row reaches, or a dash with its reason."""
+    """Returns the share of the peak that a row reaches, or a dash with its reason."""
     if pd.notna(row["share_of_peak"]):
         return row["share_of_peak"]
     return dash(why(row) if pd.isna(row["flops_per_second"]) else row["no_peak"])
 
 
 def percent(share: float) -> str:
-    """A share to two digits, above the peak to three: '0.56 %', '103 %'."""
+    """Returns a share to two digits, above the peak to three: '0.56 %', '103 %'."""
     return f"{significant(100 * share, 2 if share < 1 else 3)} %"
 
 
 def peak_remarks(row: Row) -> list[str]:
-    """The remarks of a row whose share of a peak is shown."""
+    """Returns the remarks of a row whose share of a peak is shown."""
     return [*remarks(row), *([f"of a peak that was {LOW_PEAK}"] if row["peak_disturbed"] else [])]
 
 
@@ -242,7 +242,7 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
-    """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
+    """Returns a framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
     turn = lines.index(row["framework_label"])
     return frameworks[row["framework"]].version(turn) | {"linestyle": ""}

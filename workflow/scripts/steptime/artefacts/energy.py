@@ -21,7 +21,7 @@ NOTHING_READ = "no energy was read on it"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; joules, watts) and the layout."""
+    """Returns the tidy rows (COLUMNS; joules, watts) and the layout."""
     data = common.labelled(used(inputs.measured), inputs.frameworks, inputs.networks)
     data = data.reindex(columns=COLUMNS)
     common.describe(

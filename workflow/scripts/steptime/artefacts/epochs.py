@@ -37,7 +37,8 @@ PANEL_INCHES = 2.6
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
+    """Returns the tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the
+    layout.
 
     `epochs` and `seconds` are those to the accuracy, of the seeds that reached it; `accuracy` is that after the last
     common epoch; `feed_share` is the share of the time in which images were drawn.
@@ -73,7 +74,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (CURVE; seconds until the end of an epoch) and the figure."""
+    """Returns the data behind the figure (CURVE; seconds until the end of an epoch) and the figure."""
     trained = judged(inputs.trained)
     names = environment_labels(inputs.frameworks, trained.epochs)
     data = trained.epochs.assign(runner=names)

@@ -69,7 +69,7 @@ class Paper:
         return dict(zip(rows["network"], rows["batch"].astype(int), strict=True))
 
     def quoted(self) -> "list[Paper]":
-        """Those that it quotes without their numbers: what they timed, so that ours can be asked."""
+        """Returns those that it quotes without their numbers: what they timed, so that ours can be asked."""
         nothing = pd.DataFrame(columns=PRINTED)
         return [
             Paper(name, entry, nothing, [])
@@ -78,7 +78,7 @@ class Paper:
 
 
 def read_papers(files: Collection[Path]) -> list[Paper]:
-    """The papers whose catalogue is among the files, in the order of their years. Raises InputError."""
+    """Returns the papers whose catalogue is among the files, in the order of their years. Raises InputError."""
     papers = [
         Paper(
             path.parent.name,
@@ -93,7 +93,7 @@ def read_papers(files: Collection[Path]) -> list[Paper]:
 
 
 def _printed(files: Iterable[Path]) -> pd.DataFrame:
-    """All printed numbers of a paper, with the name of their `file`; no rows where it has none as data."""
+    """Returns all printed numbers of a paper, with the name of their `file`; no rows where it has none as data."""
     numbers = sorted(file for file in files if file.suffix == ".csv")
     tables = [read_printed(file).assign(file=file.stem) for file in numbers]
     return pd.concat(tables) if tables else pd.DataFrame(columns=PRINTED)
@@ -125,8 +125,8 @@ def their_times(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
 
 
 def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
-    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`, NUMBERS
-    (NaN for a dash), the LOW and HIGH ends of their intervals, and whether it `decides` anything.
+    """Says what was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`,
+    NUMBERS (NaN for a dash), the LOW and HIGH ends of their intervals, and whether it `decides` anything.
 
     Each result once, of the grid that measured it by most processes, of the first platform of each kind of device,
     without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
@@ -169,7 +169,7 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
 def our_times(
     paper: Paper, cells: pd.DataFrame, frameworks: Frameworks, today: bool = False
 ) -> pd.DataFrame:
-    """What was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
+    """Says what was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
 
     On each kind of device, the environment and mode nearest to the paper's version (`nearest`) stands for its
     framework, if it has any time; else the fastest of the others in each place. With `today`, these others come first.
@@ -217,7 +217,7 @@ def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
 
 
 def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
-    """What variants of each network reached after their last common epoch: VARIED, medians over the seeds."""
+    """Says what variants of each network reached after their last common epoch: VARIED, medians over the seeds."""
     most = {"": pd.DataFrame(columns=VARIED)}
     for grid in grids:
         runs = grid.trained.runs

@@ -20,8 +20,8 @@ GIGA = 1e9
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS and `medians`) for each sum and copy; in GB/s, algbw = bytes / seconds, and busbw = algbw
-    * 2 (n - 1) / n (NVIDIA's nccl-tests).
+    """Returns one row (COLUMNS and `medians`) for each sum and copy; in GB/s, algbw = bytes / seconds, and busbw =
+    algbw * 2 (n - 1) / n (NVIDIA's nccl-tests).
     """
     data = parts.read(inputs)
     # To wait for the others is no fault of a sum's.
@@ -64,7 +64,7 @@ def timed_sums(alone: Iterable[Measured]) -> pd.DataFrame:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: GB/s against the size of the array."""
+    """Returns the rows that are drawn and the drawing: GB/s against the size of the array."""
     data = read(inputs)
     timed = data[data["repeats"] > 0]
     drawn = timed[(timed["way"] == SUM) & (timed["role"] != ROLES[True])]

@@ -104,7 +104,7 @@ class Check:
         }
 
     def _runners(self) -> str:
-        """Who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid desktop)'."""
+        """Says who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid desktop)'."""
         grids: dict[str, list[str]] = {}
         for grid, runner in sorted(each[::-1] for each in self.asked):
             grids.setdefault(grid, []).append(runner)
@@ -175,7 +175,7 @@ def build(
     catalogue: dict[str, Any],
     only: str = "",
 ) -> pd.DataFrame:
-    """What `rows_of` says, of papers and of what was measured."""
+    """Says what `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     cells = evidence.measured_times(grids)
     besides = {"alone": evidence.times_alone(grids), "varied": evidence.varied_trainings(grids)}
@@ -215,7 +215,7 @@ def _together(paper: Paper, of_claims: list[Scopes]) -> list[Scopes]:
 
 
 def _has_numbers(finding: dict[str, Any], scope: Scope) -> bool:
-    """Whether a claim comes to numbers that were measured here."""
+    """Tells whether a claim comes to numbers that were measured here."""
     value = finding.get("ours", finding.get("value", "0"))
     if not expressions.calls(value) & functions.OF_CELLS:
         return False
@@ -226,7 +226,7 @@ def _has_numbers(finding: dict[str, Any], scope: Scope) -> bool:
 
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
-    """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
+    """Returns the verdict of a finding over a scope's numbers. Raises ExpressionError."""
     scope = replace(scope, asked=set(), places=set(), rows=set())
     try:
         numbers = expressions.evaluate(finding["value"], scope)
@@ -239,7 +239,7 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
 
 
 def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray, error: float) -> str:
-    """The verdict, from the `_chances` of each number; a wrong one has a chance of `error`.
+    """Returns the verdict, from the `_chances` of each number; a wrong one has a chance of `error`.
 
     That `least` of n numbers lie within is shown where the least-th smallest chance, times n - least + 1, is small
     enough: so many other choices of them there are for a lucky one (Rueger 1978; `every` needs no correction, `some`
@@ -259,7 +259,8 @@ def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray, e
 def _chances(
     finding: dict[str, Any], scope: Scope, numbers: pd.Series
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The chance to find a number so far inside of the bounds while it is outside, and so far outside while inside.
+    """Returns the chance to find a number so far inside of the bounds while it is outside, and so far outside while
+    inside.
 
     An extreme is no single number: the smallest is above a bound where every number is, and below it where some is.
     To show it of every number needs no correction, to show it of some needs Bonferroni's.
@@ -286,8 +287,8 @@ def _some(chances: pd.Series) -> float:
 
 
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
-    """The standard deviation of each number of an expression, 0 where all that it is made of was printed, and endless
-    where a time is among it that was disturbed, or whose runs differ far more than those of others.
+    """Returns the standard deviation of each number of an expression, 0 where all that it is made of was printed, and
+    endless where a time is among it that was disturbed, or whose runs differ far more than those of others.
 
     The rows that it selects get larger and smaller by their standard deviations, each as often together with any other
     as without it (balanced repeated replications: McCarthy 1969): their variances add up, and luck decides nothing.
@@ -406,7 +407,7 @@ def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names)
 
 
 def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names) -> Check:
-    """The verdict of what was printed, with whose numbers these are where another paper printed them."""
+    """Returns the verdict of what was printed, with whose numbers these are where another paper printed them."""
     shorts = _printed_by(paper, finding, names)
     if not shorts or checked.verdict == UNKNOWN:
         return checked
@@ -414,13 +415,13 @@ def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names
 
 
 def _printed_by(paper: Paper, finding: dict[str, Any], names: Names) -> list[str]:
-    """The other papers whose numbers a claim is asked of."""
+    """Returns the other papers whose numbers a claim is asked of."""
     asked = {finding.get("paper", ""), *expressions.names_in(finding.get("value", "0"), "paper")}
     return [names.papers[name] for name in sorted(asked & names.papers.keys() - {paper.name})]
 
 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
-    """What ours says: of `ours` of the finding where it asks something else than of theirs."""
+    """Says what ours says: of `ours` of the finding where it asks something else than of theirs."""
     value = finding.get("ours", finding["value"])
     if not expressions.calls(value) & {*functions.OF_CELLS, "parameters"}:
         return Check(NOT_ASKED, PRINTED_ONLY)
@@ -435,8 +436,8 @@ def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
 def _so_far(
     finding: dict[str, Any], checked: Check, about: Paper, ours: Scope, theirs: Check, names: Names
 ) -> Check:
-    """The verdict of ours as one `so far` where a framework, network or thread count of the claim is missing, and could
-    change it.
+    """Returns the verdict of ours as one `so far` where a framework, network or thread count of the claim is missing,
+    and could change it.
 
     What a claim speaks of is what the paper's own numbers have; where these lack it, the frameworks that the paper
     timed, on the networks that were measured. One counter-example refutes, whoever is missing.
@@ -489,7 +490,7 @@ def _could_change(
 
 
 def _named(missing: Collection[Place], wanted: Collection[Place], names: Names) -> str:
-    """Who is missing, in words: frameworks, and the networks where a framework lacks some of them only."""
+    """Says who is missing, in words: frameworks, and the networks where a framework lacks some of them only."""
     texts = []
     for framework in sorted({framework for framework, *_ in missing}):
         lacking = {place[1:] for place in missing if place[0] == framework}
@@ -522,7 +523,7 @@ def _number(value: float, write: Callable[[float], str] = significant) -> str:
 
 
 def claim_of(row: Row) -> Entry:
-    """A claim; the footnote says how it is read."""
+    """Returns a claim; the footnote says how it is read."""
     reading = (row["reading"].rstrip("."),) if row["reading"] else ()
     return Entry(row["claim"], reading, kind="words long")
 
@@ -545,7 +546,7 @@ INDEX = {"Paper": "short", "Section": "section", "Finding": "id"}
 
 
 def verdict_of(row: Row, side: str) -> list[Entry]:
-    """A verdict and its numbers, as they stand in a table; the footnote says who was asked."""
+    """Returns a verdict and its numbers, as they stand in a table; the footnote says who was asked."""
     verdict, kind = row[f"{side}_verdict"], "paper" if side == "theirs" else "ours"
     numbers = row[f"{side}_numbers"]
     if side == "today" and same(row):
@@ -558,13 +559,13 @@ def verdict_of(row: Row, side: str) -> list[Entry]:
 
 
 def same(row: Row) -> bool:
-    """Whether today's versions are those that stand for the paper's."""
+    """Tells whether today's versions are those that stand for the paper's."""
     names = ("verdict", "numbers", "asked")
     return all(row[f"ours_{name}"] == row[f"today_{name}"] for name in names)
 
 
 def grids_asked(inputs: Inputs) -> list[str]:
-    """The machine of this grid's results, and which other grids were asked."""
+    """Returns the machine of this grid's results, and which other grids were asked."""
     own, *others = inputs.grids
     grids = [grid.name for grid in others if not grid.refused]
     sentences = [f"Asked besides: what lies here of the grids {', '.join(grids)}."] if grids else []
@@ -573,7 +574,7 @@ def grids_asked(inputs: Inputs) -> list[str]:
 
 
 def counted(data: pd.DataFrame) -> list[str]:
-    """How many claims hold, by whose numbers, in words."""
+    """Says how many claims hold, by whose numbers, in words."""
     names = ("printed numbers", "ours in versions of the papers' time", "ours of today")
     sentences = []
     for side, name in zip(SIDES, names, strict=True):

@@ -23,7 +23,7 @@ NO_SAMPLE = "no mini-batch of 1 was timed"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds) and the layout."""
+    """Returns the tidy rows (COLUMNS; seconds) and the layout."""
     steps, waits, cells = _steps(inputs), _waits(inputs.measured.rows), inputs.measured.cells
     passes = [_row(cell, steps, waits) for cell in cells.to_dict("records")]
     # A mini-batch of 1 has a line of its own where the grid has no other.
@@ -43,7 +43,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _steps(inputs: Inputs) -> dict[tuple[Any, ...], float]:
-    """Seconds of training steps, by the RUNNER and the mini-batch."""
+    """Returns seconds of training steps, by the RUNNER and the mini-batch."""
     every = inputs.every_measured if inputs.has("every_cell") else []
     return {
         _key(cell): cell["seconds"]

@@ -53,7 +53,7 @@ REGISTERS = {"SSE": "128 bits", "AVX2": "256 bits", "AVX-512": "512 bits"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout.
+    """Returns the tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout.
 
     A series is a framework with two environments at least, in one mode where an environment has several; `place` counts
     its versions from 0, `ratio` is the time by that of the newest version. Raises InputError where there is no series.
@@ -167,7 +167,7 @@ def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:
 
 
 def _filled(colour: str, share: float) -> tuple[float, ...]:
-    """A colour on white, by its share of what is seen."""
+    """Returns a colour on white, by its share of what is seen."""
     return tuple(1 - share * (1 - part) for part in to_rgb(colour))
 
 

@@ -42,7 +42,7 @@ class Inputs:
         return [project.path(path) if word in OWN else Path(path) for path in self._files[word]]
 
     def has(self, word: str) -> bool:
-        """Whether there is anything behind a word of the entry's needs or joins."""
+        """Tells whether there is anything behind a word of the entry's needs or joins."""
         return bool(self._files.get(word))
 
     @cached_property
@@ -184,7 +184,7 @@ class Inputs:
 
 
 def read_printed(path: Path) -> pd.DataFrame:
-    """The printed numbers of one table: all columns as text ('' is empty), and `number`, a float or NaN."""
+    """Returns the printed numbers of one table: all columns as text ('' is empty), and `number`, a float or NaN."""
     try:
         printed = pd.read_csv(path, dtype=str, keep_default_na=False)
     except OSError as error:

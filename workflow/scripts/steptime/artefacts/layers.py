@@ -41,7 +41,7 @@ OTHERS = "other layers"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds of all layers that are alike, with 95 % intervals) and the layout."""
+    """Returns the tidy rows (COLUMNS; seconds of all layers that are alike, with 95 % intervals) and the layout."""
     data = rows_of(inputs)
     common.describe(
         inputs,
@@ -103,7 +103,7 @@ def _of_network(known: Mapping[str, Row], network: str, parts: dict[str, Any]) -
 
 
 def _layer(known: Mapping[str, Row], whole: Row, name: str, part: dict[str, Any]) -> Row:
-    """The row of a layer, all of its kind together."""
+    """Returns the row of a layer, all of its kind together."""
     absent = {"status": "not asked for", "reason": f"no time of {name}"}
     used = [known.get(each, absent) for each in (name, *part["less"])]
     row = whole | {"layer": part["layer"], "times": part["times"]}
@@ -117,7 +117,7 @@ def _layer(known: Mapping[str, Row], whole: Row, name: str, part: dict[str, Any]
 
 
 def _sum(terms: list[tuple[float, Row]]) -> Row:
-    """Seconds of a sum of independent results, with its interval; without one where a result has none."""
+    """Returns seconds of a sum of independent results, with its interval; without one where a result has none."""
     seconds = math.fsum(weight * row["seconds"] for weight, row in terms)
     if any(pd.isna(row["low"]) for _, row in terms):
         return {"seconds": seconds, "low": None, "high": None}
@@ -196,7 +196,7 @@ def _differences(slow: pd.DataFrame, fast: pd.DataFrame) -> list[tuple[str, floa
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: a panel for each network, a stacked bar for each framework."""
+    """Returns the rows that are drawn and the drawing: a panel for each network, a stacked bar for each framework."""
     data = inputs.table[0]
     networks = list(data.groupby(["network_label", "platform", "threads"], sort=False))
     most = max((rows["framework_label"].nunique() for _, rows in networks), default=1)

@@ -42,11 +42,11 @@ class Machine:
         return self.inputs.peaks.get(self.platform, {}).get("threads", {})
 
     def cells(self, network: str = "") -> pd.DataFrame:
-        """Its timed cells, of a network alone where one is named."""
+        """Returns its timed cells, of a network alone where one is named."""
         return _of(self.inputs.measured.cells, self.platform, network)
 
     def samples(self, network: str = "", energy: str = "energy_joules") -> pd.DataFrame:
-        """Its samples of which a counter of energy was read."""
+        """Returns its samples of which a counter of energy was read."""
         rows = _of(self.inputs.measured.rows, self.platform, network)
         return rows[rows[energy].notna()] if len(rows) else rows
 
@@ -57,7 +57,7 @@ def _of(rows: pd.DataFrame, platform: str, network: str) -> pd.DataFrame:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; `value` as text) and the layout.
+    """Returns the tidy rows (COLUMNS; `value` as text) and the layout.
 
     The entry's `quantities` says which printed quantities are shown, and what is measured of the same; `not_here` why
     others are not; `down` what stands below one another: devices, their `units` by platform, or quantities.
@@ -223,7 +223,7 @@ def _energy(here: Machine) -> list[Row]:
 def _of_units(
     of_cpu: Callable[[Row], str], of_gpu: Callable[[Row], str], no_gpu: str = NOT_FOUND
 ) -> Any:
-    """A text of each processor and GPU of a machine."""
+    """Returns a text of each processor and GPU of a machine."""
 
     def facts(here: Machine) -> list[Row]:
         machine = here.described

@@ -37,14 +37,14 @@ NOTES = (
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; bytes) and the layout."""
+    """Returns the tidy rows (COLUMNS; bytes) and the layout."""
     data = lines_of(inputs)
     common.describe(inputs, *NOTES)
     return data, _layout(data, limits_of(inputs))
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: a panel for each network that has several mini-batch sizes.
+    """Returns the rows that are drawn and the drawing: a panel for each network that has several mini-batch sizes.
 
     Where none has, a panel for each network. A GPU's memory is a limit of GPUs alone.
     """
@@ -54,7 +54,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 def draw(
     data: pd.DataFrame, limits: dict[str, float], inputs: Inputs, notes: list[str]
 ) -> tuple[pd.DataFrame, figures.Drawing]:
-    """The rows that are drawn and the drawing."""
+    """Returns the rows that are drawn and the drawing."""
     known = data[data["peak_memory_bytes"].notna()]
     several = known.groupby("network_label")["batch"].transform("nunique") > 1
     drawn = known[several] if several.any() else known
@@ -77,7 +77,7 @@ def draw(
 
 
 def limits_of(inputs: Inputs) -> dict[str, float]:
-    """The memory of each GPU of the paper, in GiB, by its name; the paper says GB."""
+    """Returns the memory of each GPU of the paper, in GiB, by its name; the paper says GB."""
     printed, platforms = inputs.printed, inputs.catalogue["platforms"]
     gpus = {name: known["name"] for name, known in platforms.items() if known["device"] == "gpu"}
     rows = printed[(printed["column"] == "Memory") & printed["platform"].isin(gpus)]
@@ -85,7 +85,8 @@ def limits_of(inputs: Inputs) -> dict[str, float]:
 
 
 def lines_of(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each cell: the most memory, of a GPU its own, as a least-squares line over the mini-batch.
+    """Returns one row (COLUMNS) for each cell: the most memory, of a GPU its own, as a least-squares line over the
+    mini-batch.
 
     `fixed_bytes` is the line at no sample, `sample_bytes` what each adds; `no_line` says why there is none.
     """

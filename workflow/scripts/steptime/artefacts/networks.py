@@ -107,7 +107,7 @@ def _layout(data: pd.DataFrame, short: str) -> pd.DataFrame:
 
 
 def _printed(value: int) -> str:
-    """A printed number in the paper's own words: '55 millions', '3.8 billions'."""
+    """Returns a printed number in the paper's own words: '55 millions', '3.8 billions'."""
     if value >= 1000 * MILLION:
         return f"{value / (1000 * MILLION):g} billions"
     return f"{value / MILLION:g} millions" if value >= MILLION else count(value)

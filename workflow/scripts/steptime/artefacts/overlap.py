@@ -51,7 +51,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def sums_of(inputs: Inputs) -> pd.DataFrame:
-    """The median seconds of every sum that was timed: PLACE, `bytes` and `seconds`."""
+    """Returns the median seconds of every sum that was timed: PLACE, `bytes` and `seconds`."""
     known = exchange.timed_sums(inputs.parts)
     if known.empty:
         return pd.DataFrame(columns=[*PLACE, "bytes", "seconds"])
@@ -62,7 +62,7 @@ def sums_of(inputs: Inputs) -> pd.DataFrame:
 
 
 def seconds_of(sums: pd.DataFrame, size: int) -> float | None:
-    """What a sum of so many bytes takes, by those (`bytes`, `seconds`) that were timed; None beyond them."""
+    """Says what a sum of so many bytes takes, by those (`bytes`, `seconds`) that were timed; None beyond them."""
     known = sums.sort_values("bytes")
     if known.empty or not known["bytes"].iloc[0] <= size <= known["bytes"].iloc[-1]:
         return None

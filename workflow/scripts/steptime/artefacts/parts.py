@@ -32,7 +32,8 @@ SMALL = {"fontsize": 6.5, "color": figures.GREY}
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS and `medians`) for each operation of each cell, over the cell's repeats; times in seconds.
+    """Returns one row (COLUMNS and `medians`) for each operation of each cell, over the cell's repeats; times in
+    seconds.
 
     `medians` has each repeat's by its number, as the cells of `merge.summary`, and `lacking` says why there is none. A
     cell that failed as a whole has one row, whose operation is ''.
@@ -94,7 +95,7 @@ def by_way(data: pd.DataFrame) -> dict[tuple[str, str, Place], Ways]:
 
 
 def entry(row: Row | None, failed: Row | None, text: str) -> Entry:
-    """The text of a row that was timed, with its marks; or a dash with its reason."""
+    """Returns the text of a row that was timed, with its marks; or a dash with its reason."""
     if row is None or not row["repeats"]:
         return dash((row or failed or {}).get("lacking") or "it was not asked for")
     return Entry(text, tuple(marked(row)), kind="ours")
@@ -111,7 +112,7 @@ def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
 
 
 def off_by(data: pd.DataFrame) -> str:
-    """How right the operations are that were timed."""
+    """Says how right the operations are that were timed."""
     return (
         "Before it was timed, each operation was compared with numpy's float64, all of its numbers projected on one "
         f"random vector: at most {data['error'].max():.1g} of the result's length off."
@@ -119,7 +120,7 @@ def off_by(data: pd.DataFrame) -> str:
 
 
 def remarks(drawn: pd.DataFrame) -> list[str]:
-    """A sentence for each reason for which something is not drawn, and for each mark of what is."""
+    """Returns a sentence for each reason for which something is not drawn, and for each mark of what is."""
     lacking = drawn[drawn["repeats"] == 0]
     missing = curves.not_drawn(lacking, _named, lambda row: str(row["lacking"]))
     return [*mark_notes(drawn), *missing]
@@ -138,7 +139,7 @@ def dots(
     lines: Mapping[float, str],
     keys: int,
 ) -> Figure:
-    """A panel for each part, a line for each framework and a point at `value` for each of `ways` that it has.
+    """Returns a panel for each part, a line for each framework and a point at `value` for each of `ways` that it has.
 
     `data` are all rows, also those that are not drawn. `ways` has marker, colour and label of each, `keys` the number
     of their columns; `lines` are values that are marked in each panel, with their words.

@@ -15,7 +15,7 @@ PERIODS = ("month", "week", "day", "date", "time")
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn (COLUMNS; percent of the highest) and the drawing."""
+    """Returns the rows that are drawn (COLUMNS; percent of the highest) and the drawing."""
     path, artefact = inputs.paths("popularity")[0], inputs.entry
     data = read(path)
     with figures.canvas() as (drawing, axes):
@@ -32,7 +32,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """The first series of an export as CSV: lines of a month, week or day and a number, below a heading that says so.
+    """Returns the first series of an export as CSV: lines of a month, week or day and a number, below a heading that
+    says so.
 
     Numbers become percent of the highest; '<1' counts as 0. Raises InputError.
     """

@@ -42,7 +42,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """The tidy rows (COLUMNS). `ratio` is how many times as fast a result is as that in float32."""
+    """Returns the tidy rows (COLUMNS). `ratio` is how many times as fast a result is as that in float32."""
     rows = common.cells_of(inputs).to_dict("records")
     usual = {_place(row): row for row in rows if row["precision"] == USUAL}
     bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
@@ -74,7 +74,7 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: speed over the error of gradients, a panel for each network."""
+    """Returns the rows that are drawn and the drawing: speed over the error of gradients, a panel for each network."""
     data = rows_of(inputs)
     drawn = data[data["seconds"].notna() & data["proven_change"].gt(0)]
     drawn = drawn.assign(speed=1 / drawn["seconds"])
@@ -112,7 +112,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
-    """A framework keeps colour and marker; its further modes differ in the filling."""
+    """Returns a framework keeps colour and marker; its further modes differ in the filling."""
     modes = drawn.loc[drawn["framework"] == row["framework"], "mode"].unique().tolist()
     return frameworks[row["framework"]].version(modes.index(row["mode"])) | {"linestyle": ""}
 
@@ -134,7 +134,7 @@ def _pays(row: Row, rows: list[Row], starts: dict[tuple[object, ...], float]) ->
 
 
 def _unit(inputs: Inputs, row: Row) -> str | None:
-    """The unit of the CPU that multiplied, as the framework's worker found it; None of float32."""
+    """Returns the unit of the CPU that multiplied, as the framework's worker found it; None of float32."""
     known = inputs.measured.software.get(row["environment"], {}).get("settings", {})
     return known.get(f"{row['platform']}, {row['mode']}", {}).get(row["precision"])
 

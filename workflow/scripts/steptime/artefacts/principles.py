@@ -19,7 +19,7 @@ SHOWN = [
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
+    """Returns the tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
     figures, rows = _figures(inputs), []
     for entry in inputs.entry["principles"]:
         row = {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
@@ -31,7 +31,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _figures(inputs: Inputs) -> dict[str, tuple[str, float | None]]:
-    """What was measured for each `figure` that a principle may name, in words, and the number in them."""
+    """Says what was measured for each `figure` that a principle may name, in words, and the number in them."""
     rows, cells, proofs = inputs.measured.rows, inputs.measured.cells, inputs.proofs
     networks, machines = cells["network"].nunique(), cells["platform"].nunique()
     shown = int(cells["high"].notna().sum())

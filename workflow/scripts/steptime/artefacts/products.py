@@ -47,7 +47,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
     data = common.of_most_threads(with_ratios(parts.read(inputs)))
     drawn = data[data["part"] != ""].assign(way=data["way"].replace({TWO: CALLS}))
     printed = inputs.entry["printed_ratio"]
@@ -70,7 +70,7 @@ def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _entries(ways: parts.Ways) -> list[Entry]:
-    """The columns of one product in one framework and place."""
+    """Returns the columns of one product in one framework and place."""
     base, failed = ways.get("NN"), ways.get("")
     speed = significant(base["gflops"]) if base and base["repeats"] else ""
     entries = [parts.entry(base, failed, speed)]

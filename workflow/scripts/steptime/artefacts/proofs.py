@@ -38,7 +38,7 @@ def _error(name: str, what: str, limit: float) -> Column:
 
 
 def verdict(row: Row) -> Entry:
-    """Whether a proof has passed, or why not."""
+    """Tells whether a proof has passed, or why not."""
     if row["status"] == "ok":
         return Entry("passed", kind="words")
     return Entry(STATUS_WORDS[row["status"]], (why(row).rstrip("."),), True, "words")
@@ -56,7 +56,7 @@ INDEX = {"Network": "network_label", "Framework": "framework_label"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; errors are relative) and the layout."""
+    """Returns the tidy rows (COLUMNS; errors are relative) and the layout."""
     data, page = rows_of(inputs), inputs.page
     page.notes = [
         "An error is relative, the worst over all parameter tensors, or steps; the limit is in the heading. "
@@ -72,7 +72,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each proof; says on the page how many have passed."""
+    """Returns one row (COLUMNS) for each proof; says on the page how many have passed."""
     owners, catalogue = inputs.facts["owners"], inputs.networks
     rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in inputs.proofs])
     data = common.labelled(rows, inputs.frameworks, catalogue).reindex(columns=COLUMNS)

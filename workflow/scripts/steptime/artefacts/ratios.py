@@ -28,7 +28,8 @@ NO_INTERVAL = (
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: each time by that of `fastest`, `verdict` in words of `statistics.words`.
+    """Returns the tidy rows (COLUMNS) and the layout: each time by that of `fastest`, `verdict` in words of
+    `statistics.words`.
 
     OVERALL compares a framework with the one that leads over all networks, OPEN says what is not decided.
     """
@@ -60,7 +61,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _seconds(rows: pd.DataFrame) -> dict[str, float]:
-    """The seconds of the last run of each result, by its key: the first one proves more."""
+    """Returns the seconds of the last run of each result, by its key: the first one proves more."""
     if "ended_at" not in rows:
         return {}
     runs = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
@@ -87,7 +88,7 @@ def _row(
     pairs: dict[tuple[str, str], Pair],
     mean: Overall | None,
 ) -> Row:
-    """The row of a result, divided by the `first` of its place."""
+    """Returns the row of a result, divided by the `first` of its place."""
     compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),

@@ -33,7 +33,7 @@ ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
 
 
 def _why(row: Row) -> str:
-    """Why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
+    """Says why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
     return str(row["reason"]) if row["status"] == NOT_REACHED else why(row)
 
 
@@ -54,7 +54,8 @@ INDEX: dict[str, Any] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
+    """Returns the tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the
+    layout.
 
     `seconds` and `epochs` are those until the end of the first epoch after which the loss on the test images is no more
     than the entry's `loss`, over the seeds that came to it; `share` is `seconds` by those of one device alike.
@@ -83,7 +84,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: seconds to the loss against the number of devices."""
+    """Returns the rows that are drawn and the drawing: seconds to the loss against the number of devices."""
     data = inputs.table[0]
     drawn = data[data["seconds"].notna()]
     with figures.canvas() as (drawing, axes):

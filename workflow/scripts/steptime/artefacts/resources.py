@@ -62,7 +62,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _used(row: Row, runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series]:
-    """What each seed of a cell used, by the names of USED."""
+    """Says what each seed of a cell used, by the names of USED."""
     noted = [_rows(run, trained.resources[run["key"]]) for run in runs.to_dict("records")]
     shares = [pd.Series([note["device_share"] for note in notes]).mean() for notes in noted]
     return {
@@ -111,7 +111,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[Row]:
-    """A row for each two notes that follow each other: what was used between them, and held at the second."""
+    """Returns a row for each two notes that follow each other: what was used between them, and held at the second."""
     if len(noted["rows"]) < 2:
         return []
     notes = pd.DataFrame(noted["rows"], columns=noted["columns"], dtype=float)

@@ -51,7 +51,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _mosaic(images: np.ndarray, chosen: list[list[int]]) -> np.ndarray:
-    """All chosen images on white, (height, width) or (height, width, 3)."""
+    """Returns all chosen images on white, (height, width) or (height, width, 3)."""
     gaps = [(0, 0)] * 3 + [(0, GAP)] * 2
     padded = np.pad(images[np.array(chosen)], gaps, constant_values=255).transpose(0, 3, 1, 4, 2)
     rows, height, columns, width, channels = padded.shape

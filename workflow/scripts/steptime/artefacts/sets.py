@@ -39,7 +39,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: a column for each set, filled where a framework runs here."""
+    """Returns the rows that are drawn and the drawing: a column for each set, filled where a framework runs here."""
     data, frameworks = rows_of(inputs), inputs.frameworks
     sets = list(dict.fromkeys(data["set"]))
     most = int(data["set"].value_counts().max())

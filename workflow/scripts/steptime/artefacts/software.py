@@ -23,7 +23,7 @@ OURS = Column("", "ours", str, lambda row: row["reason"], "ours words", marked)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, texts) and the layout; `compared` says which printed column is which of ours."""
+    """Returns the tidy rows (COLUMNS, texts) and the layout; `compared` says which printed column is which of ours."""
     printed, frameworks, compared = inputs.printed, inputs.frameworks, inputs.entry["compared"]
     theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
     by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}

@@ -30,7 +30,8 @@ WAITS, UNTOLD = "they wait for one another", "the framework does not tell"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout. Raises InputError without any.
+    """Returns the tidy rows (COLUMNS), one for each cell on several devices, and the layout. Raises InputError
+    without any.
 
     `whole` is as `speedup`, against one device with the threads of all; `scaling`: the devices share one mini-batch
     (`strong`), or each has one as large (`weak`).
@@ -67,7 +68,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list[Row]:
-    """A row of each cell on several devices beside the cells like it on one."""
+    """Returns a row of each cell on several devices beside the cells like it on one."""
     rows, bases, wholes = [], [], []
     for row, alone in several:
         devices, threads, batch = row["devices"], row["threads"], row["batch"]
@@ -91,14 +92,14 @@ def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list
 
 
 def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
-    """The timed cell on one device with so many threads and this mini-batch; None where there is none."""
+    """Returns the timed cell on one device with so many threads and this mini-batch; None where there is none."""
     chosen = alone["threads"].eq(threads) & alone["batch"].eq(batch) & alone["status"].eq("ok")
     alike = alone[chosen].to_dict("records")
     return alike[0] if alike else None
 
 
 def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iterator[Factor]:
-    """How many times as many samples per second each cell has as its base, with the interval; None without one."""
+    """Says how many times as many samples per second each cell has as its base, with the interval; None without one."""
     known = ratios.to_bases(cells, bases, spreads)
     for cell, base, ratio in zip(cells, bases, known, strict=True):
         if base is None:

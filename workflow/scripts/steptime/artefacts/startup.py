@@ -31,7 +31,7 @@ COLUMNS += ["repeats", *PARTS, READY, "total_seconds"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, medians over repeats) and the layout."""
+    """Returns the tidy rows (COLUMNS; seconds, medians over repeats) and the layout."""
     data, page, shown = medians(inputs), inputs.page, SHOWN
     most = data["repeats"].max()
     several = f"Medians of up to {most} starts of a result."
@@ -55,7 +55,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def medians(inputs: Inputs) -> pd.DataFrame:
-    """The tidy rows (COLUMNS): one for each cell, medians over its repeats."""
+    """Returns the tidy rows (COLUMNS): one for each cell, medians over its repeats."""
     rows = common.whole(inputs.measured.rows.drop_duplicates([*IDENTITY, "repeat"]))
     groups = rows.groupby(IDENTITY, sort=False, dropna=False)
     cells = pd.DataFrame([_middle(own) for _, own in groups])
@@ -106,7 +106,7 @@ GAP = 0.9  # bars between two networks
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn, those of each platform's highest thread count, and the figure."""
+    """Returns the rows that are drawn, those of each platform's highest thread count, and the figure."""
     drawn = common.of_most_threads(inputs.table[0])
     order = pd.factorize(drawn["network_label"])[0]
     drawn = drawn.assign(order=order).sort_values(["order", "total_seconds"], kind="stable")

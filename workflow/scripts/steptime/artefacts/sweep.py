@@ -92,7 +92,8 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
 
 
 def _parts(ours: pd.DataFrame, inputs: Inputs) -> dict[str, pd.DataFrame]:
-    """The rows of each panel by its name: versions of the paper's time and today's, or all where there is one of them.
+    """Returns the rows of each panel by its name: versions of the paper's time and today's, or all where there is one
+    of them.
 
     Of its time are those nearest to the paper's, and what was released until two years after it.
     """
@@ -177,7 +178,7 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
 
 
 def _words(inputs: Inputs, theirs: pd.DataFrame) -> str:
-    """What the paper's marks are, which share the axis with our lines."""
+    """Says what the paper's marks are, which share the axis with our lines."""
     table, short = inputs.entry["sources"][1], inputs.catalogue["short"]
     where = f"at mini-batch {theirs['batch'].iloc[0]}, set side by side"
     others = other_scripts(theirs, inputs.catalogue, inputs)

@@ -23,7 +23,7 @@ Sources: TypeAlias = tuple[str, ...]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn (COLUMNS; seconds) and the drawing: a panel for each network, theirs hollow."""
+    """Returns the rows that are drawn (COLUMNS; seconds) and the drawing: a panel for each network, theirs hollow."""
     name = inputs.paths("catalogue")[0].parent.name
     paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
     trained, frameworks = inputs.trained, inputs.frameworks
@@ -59,7 +59,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str, Sources], str]:
-    """The panels, each by its network and sources: seconds of other data are on no axis of the paper's."""
+    """Returns the panels, each by its network and sources: seconds of other data are on no axis of the paper's."""
     titles: dict[tuple[str, Sources], str] = {}
     for network in paper.networks:
         sources = set(data.loc[data["network"] == network, "source"])
@@ -107,7 +107,7 @@ def _ours(paper: Paper, cells: pd.DataFrame, frameworks: Frameworks) -> pd.DataF
 
 
 def _trained_on(trained: Trained, network: str) -> str:
-    """What a network was trained on here, a subset named as one; "" where it was not."""
+    """Says what a network was trained on here, a subset named as one; "" where it was not."""
     runs = trained.runs
     if runs.empty:
         return ""

@@ -89,7 +89,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
     data = common.of_most_threads(inputs.table[0])
     missing = data[data["items_per_second"].isna()]
     notes = [
@@ -104,7 +104,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 def draw(
     data: pd.DataFrame, frameworks: Frameworks, title: str, notes: list[str]
 ) -> tuple[pd.DataFrame, figures.Drawing]:
-    """The rows that are drawn and the drawing: a panel for each network and mini-batch."""
+    """Returns the rows that are drawn and the drawing: a panel for each network and mini-batch."""
     drawn = data[data["items_per_second"].notna()]
     groups = list(drawn.groupby(["network_label", "batch"], sort=False))
     lines = [len(rows) for _, rows in groups] or [1]
@@ -122,7 +122,7 @@ def draw(
 
 
 def rates(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each cell."""
+    """Returns one row (COLUMNS) for each cell."""
     data = efficiency.shares(inputs)
     specs = {name: networks.specify(name, inputs.networks) for name in data["network"].unique()}
     counted = [_counted(row, specs[row["network"]]) for row in data.to_dict("records")]
@@ -131,7 +131,7 @@ def rates(inputs: Inputs) -> pd.DataFrame:
 
 
 def _counted(row: Row, spec: dict[str, Any]) -> Row:
-    """What a step of a cell takes in, and how much of that a second."""
+    """Says what a step of a cell takes in, and how much of that a second."""
     source = spec["input"]
     steps = source["shape"][0] if source["kind"] in ("tokens", "one_hot") else 1
     items = steps * row["batch"]

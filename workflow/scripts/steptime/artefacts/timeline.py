@@ -19,7 +19,7 @@ OVERLAP_COLOUR = "#CC0000"
 
 
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each process of merged rows by its start, with the `seconds` of its job."""
+    """Returns each process of merged rows by its start, with the `seconds` of its job."""
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
     keys = map(key_of, processes.to_dict("records"))
@@ -43,7 +43,7 @@ def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def sentence(spans: pd.DataFrame) -> str:
-    """Whether runs overlapped, in one sentence."""
+    """Tells whether runs overlapped, in one sentence."""
     pairs, machines = overlaps(spans), spans["machine_id"].nunique()
     where = "" if machines == 1 else f" of the same machine ({machines} machines)"
     if not pairs:
@@ -62,7 +62,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Figure]:
-    """The rows of `spans_of` with `overlaps_with`, and the figure: a lane for each environment and mode."""
+    """Returns the rows of `spans_of` with `overlaps_with`, and the figure: a lane for each environment and mode."""
     pairs = overlaps(spans)
     first = pd.Series({later: earlier for earlier, later in pairs}, dtype=object)
     data = spans.assign(overlaps_with=spans["cell"].map(first))
@@ -94,7 +94,7 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
 
 
 def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
-    """Seconds at which each cell is drawn to begin, long pauses shortened, and where such pauses are."""
+    """Returns seconds at which each cell is drawn to begin, long pauses shortened, and where such pauses are."""
     begins, cuts, shift, busy_until = [], [], 0.0, None
     for row in data.to_dict("records"):
         if busy_until is None:

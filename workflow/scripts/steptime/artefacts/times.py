@@ -32,7 +32,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds of the entry's `quantity`) and the layout, of what was measured.
+    """Returns the tidy rows (COLUMNS; seconds of the entry's `quantity`) and the layout, of what was measured.
 
     A row of ours has `theirs` and `ratio` (ours / theirs) only where it is like for like: same network, mini-batch,
     threads and lineage, on the platform `compared_with`; of a GPU, on the first of `compared_gpu`.
@@ -102,7 +102,7 @@ SOME_OTHER_SCRIPTS = "Some scripts of the authors trained another network or tim
 
 
 def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) -> list[str]:
-    """A sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
+    """Returns a sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
     caveat_of, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks
     lineages = (frameworks[name].lineage for name in printed["framework"])
     names = [
@@ -153,7 +153,7 @@ def _peak_share(row: Row, inputs: Inputs) -> float | None:
 
 
 def _compared(device: str, paper: dict[str, Any]) -> list[str]:
-    """The printed platforms that ours is compared with on a kind of device."""
+    """Returns the printed platforms that ours is compared with on a kind of device."""
     named = paper.get(COMPARED[device], [])
     return [named] if isinstance(named, str) else named
 
@@ -171,7 +171,7 @@ def _reference(inputs: Inputs) -> dict[str, Printed]:
 
 
 def _label(network: str, inputs: Inputs) -> str:
-    """The network's label in the catalogue, or in the paper's where no network here is it."""
+    """Returns the network's label in the catalogue, or in the paper's where no network here is it."""
     known = inputs.networks.get(network)
     return known["label"] if known else inputs.catalogue["labels"][network]
 
@@ -208,7 +208,7 @@ def _best(data: pd.DataFrame) -> pd.Series:
 
 
 def _footnote(row: Row) -> str:
-    """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
+    """Says what a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
     ours, texts = row["source"] == OURS, words.remarks(row)
     if pd.isna(row["ours"] if ours else row["theirs"]):
         texts = [words.why(row) if ours else row["reason"]]
@@ -254,7 +254,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
 
 
 def _lineage_names(data: pd.DataFrame, frameworks: Frameworks) -> dict[str, str]:
-    """What lineages are called: PyTorch is no Torch where the paper has none."""
+    """Says what lineages are called: PyTorch is no Torch where the paper has none."""
     own = data[data["source"] == OURS].drop_duplicates("lineage").set_index("lineage")["framework"]
     printed = data.loc[data["source"] == PAPER, "lineage"].unique()
     names = {lineage: frameworks[name].label for lineage, name in own.items()}
@@ -327,7 +327,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
 
 
 def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
-    """What ratios are and where the paper measured; nothing for the project's own table."""
+    """Says what ratios are and where the paper measured; nothing for the project's own table."""
     if "compared_with" not in paper:
         return []
     reference = paper["platforms"][paper["compared_with"]]

@@ -28,7 +28,7 @@ FACES = {
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
+    """Returns every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
     topologies, artefact = inputs.topologies, inputs.entry
     rows = [(name, *row) for name, host in topologies.items() for row in _parts(host)]
     data = pd.DataFrame(rows, columns=COLUMNS)
@@ -50,7 +50,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _parts(host: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
-    """The COLUMNS of each part of a machine, less the platform."""
+    """Yields the COLUMNS of each part of a machine, less the platform."""
     for at, node in enumerate(host["nodes"]):
         yield "memory node", at, "machine", node["bytes"], _listed(node["cpus"]), _memory(node, at)
     for at, package in enumerate(host["packages"]):
@@ -70,7 +70,7 @@ def _listed(cpus: list[int]) -> str:
 
 
 def _groups(package: Row) -> list[tuple[str, list[list[int]]]]:
-    """The cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
+    """Returns the cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
     shared = [cache for cache in package["caches"] if cache["level"] >= 3]
     groups = []
     for cache in shared:

@@ -34,7 +34,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
+    """Returns the data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
 
     The entry says which `networks` and kind of `device`; other data and other networks are in panels of their own.
     """

@@ -30,7 +30,7 @@ GIGA = 1e9
 def evaluate(
     bandwidth: float, memory: float, devices: float, waited_for: float, compute: float
 ) -> dict[str, float]:
-    """The results of the model; GB/s, GB and seconds in, seconds and percent out. Who never waits has 100 %."""
+    """Returns the results of the model; GB/s, GB and seconds in, seconds and percent out. Who never waits has 100 %."""
     one = memory / bandwidth
     others = waited_for * one
     share = 100 * compute / max(others, compute)

@@ -18,7 +18,8 @@ COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`, beside the fastest other mode.
+    """Returns the tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`, beside the fastest
+    other mode.
 
     `verdict` and `plain_verdict` are words of `statistics.words`, the second among the plain results alone.
     """
@@ -71,7 +72,7 @@ def winners(rows: pd.DataFrame) -> str:
 
 
 def _leading(place: pd.DataFrame, verdict: str) -> set[str]:
-    """Those of a place that are slower than none."""
+    """Returns those of a place that are slower than none."""
     leading = place[verdict].isin([FASTEST, SHORTEST, EQUAL, NOT_DECIDED])
     return set(place.loc[leading, "framework_label"])
 
@@ -95,7 +96,7 @@ def _row(row: Row, base: Row | None, word: str | None, ratio: Ratio | None) -> R
 
 
 def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
-    """A line for each setting of the frameworks that are shown."""
+    """Returns a line for each setting of the frameworks that are shown."""
     known, shown = inputs.entry["settings"], list(dict.fromkeys(data["framework"]))
     lines = [f"{inputs.frameworks[name].label}: {line}." for name in shown for line in known[name]]
     return [*lines, *(f"All: {line}." for line in known["all"])]

@@ -62,7 +62,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
+    """Returns the rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
     data = common.of_most_threads(inputs.table[0])
     styles = curves.styles_of(data, inputs.frameworks, "environment_label")
     with figures.panels(len(SPREAD), PANEL_INCHES, 1.2, sharey=False) as (drawing, panels):

@@ -37,7 +37,7 @@ COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout."""
+    """Returns the tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout."""
     measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
@@ -120,13 +120,13 @@ SHORT = {
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows of the table, and the figure."""
+    """Returns the rows of the table, and the figure."""
     data = inputs.table[0]
     return data, draw(data, [*_notes(data), *origin(inputs.measured)])
 
 
 def draw(data: pd.DataFrame, notes: list[str]) -> figures.Drawing:
-    """A line of tiles for each framework, the fastest first."""
+    """Returns a line of tiles for each framework, the fastest first."""
     several = data["platform"].nunique() > 1
     networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
     machines = ", " + data["platform"].map(machine_name)
@@ -158,7 +158,7 @@ def draw(data: pd.DataFrame, notes: list[str]) -> figures.Drawing:
 
 
 def _fastest_first(data: pd.DataFrame) -> list[str]:
-    """The lines by the mean of their logarithms of ratios; those without any come last."""
+    """Returns the lines by the mean of their logarithms of ratios; those without any come last."""
     logarithms = data["ratio"].astype(float).map(math.log, na_action="ignore")
     means = logarithms.groupby(data["runner"], sort=False).mean()
     return list(means.sort_values(kind="stable").index)

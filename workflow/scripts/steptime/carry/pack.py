@@ -146,7 +146,7 @@ def _unpack(source: Path, folder: Path) -> None:
 
 
 def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
-    """The files of each kind below a results folder, of one platform or of all."""
+    """Returns the files of each kind below a results folder, of one platform or of all."""
     patterns = {kind: pattern.format(platform=platform) for kind, pattern in KINDS.items()}
     files = {kind: sorted(results.glob(pattern)) for kind, pattern in patterns.items()}
     # Not every data set that lies here: they are large.
@@ -156,7 +156,7 @@ def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
-    """The kind of machine of each platform.
+    """Returns the kind of machine of each platform.
 
     Raises ShardError for a shard that cannot be read, UntrustedError for one that cannot be what it says, PackError for
     one without its proof, MixedRowsError for two kinds of machine in one platform.
@@ -188,7 +188,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 
 def proofs_of(row: dict[str, Any]) -> tuple[str, str]:
-    """The names that the proof of a row may have: that of any version, and that of its own beside another's."""
+    """Returns the names that the proof of a row may have: that of any version, and that of its own beside another's."""
     name = proof_name(row)
     return f"{name}.json", f"{name}.{row['proof_id']}.json"
 
@@ -270,7 +270,7 @@ def _copy(sources: dict[Path, Path]) -> None:
 
 
 def _place(path: Path, target: Path) -> Path:
-    """Where a file is taken to: a reference beside this machine's own; a second proof of a name gets its id."""
+    """Says where a file is taken to: a reference beside this machine's own; a second proof of a name gets its id."""
     if path.parent.name == "references":
         return carried(target)
     if path.parent.name != "proofs" or not target.exists():

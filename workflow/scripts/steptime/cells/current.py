@@ -50,14 +50,14 @@ class Current:
         return machine.own_id()
 
     def manifest(self, environment: str) -> bool:
-        """Whether a manifest holds here; what failed elsewhere or for want of an index is tried again."""
+        """Tells whether a manifest holds here; what failed elsewhere or for want of an index is tried again."""
         made = self._read(manifest_path(environment))
         failed_here = made.get("machine", self.here) == self.here and not made.get("passing", False)
         is_of = made.get("digest") == self.expected.environment_digest(environment)
         return is_of and (made.get("status") == "ok" or failed_here)
 
     def _lacks_environment(self, environment: str) -> bool:
-        """Whether an environment was made, as its manifest says, but does not stand here as it was made."""
+        """Tells whether an environment was made, as its manifest says, but does not stand here as it was made."""
         made = self._read(manifest_path(environment))
         return made.get("status") == "ok" and not interpreter.stands_as(made)
 
@@ -83,7 +83,7 @@ class Current:
         return known == f"{made_of} {self.expected.reference_digest(network)}"
 
     def _shard(self, cell: Cell) -> bool:
-        """Whether the shard of a cell stays."""
+        """Tells whether the shard of a cell stays."""
         path = shard_path(cell.key)
         if age(path) == NEVER:
             return False
@@ -101,13 +101,13 @@ class Current:
         return footers.differing(row, self.expected.of(cell)) if row else ()
 
     def is_of_here(self, cell: Cell) -> bool:
-        """Whether the shard of a cell may be measured once more in its place: it is no other machine's."""
+        """Tells whether the shard of a cell may be measured once more in its place: it is no other machine's."""
         if "cluster" in self.expected.configuration.platforms[cell.platform]:
             return True
         return footers.row(shard_path(cell.key)).get("machine_id") in (None, self.here)
 
     def _fails_again(self, cell: Cell, row: footers.Facts) -> bool:
-        """Whether a cell that failed would fail again: what it stands on and its limits are what they were."""
+        """Tells whether a cell that failed would fail again: what it stands on and its limits are what they were."""
         status, axes = row["status"], cell.facts()
         if status == "install_failed" and self.is_installed(cell.environment):
             return False
@@ -129,7 +129,7 @@ class Current:
         return self.proof(*named) and judged_alike and proof["status"] in ("ok", status)
 
     def is_older_than_its_images(self, cell: Cell) -> bool:
-        """Whether the shard of a training is older than its images by their times alone."""
+        """Tells whether the shard of a training is older than its images by their times alone."""
         path, images = shard_path(cell.key), list(map(Path, images_of(cell.dataset)))
         if not images or not age(path) < max(map(age, images)) < NEVER:
             return False
@@ -139,12 +139,12 @@ class Current:
             return False
 
     def is_installed(self, environment: str) -> bool:
-        """Whether an environment was made, as its manifest says."""
+        """Tells whether an environment was made, as its manifest says."""
         return self._read(manifest_path(environment)).get("status") == "ok"
 
 
 def _read(path: str) -> dict[str, Any]:
-    """The content of a manifest or a proof; {} for what is none."""
+    """Returns the content of a manifest or a proof; {} for what is none."""
     try:
         content = json.loads(Path(path).read_text())
     except (OSError, ValueError, RecursionError):

@@ -71,7 +71,7 @@ class Expected:
         return cell.exchange not in GROUPED and not networks.normalises(spec)
 
     def job_of(self, cell: Cell) -> dict[str, Any]:
-        """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
+        """Returns all that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
         facts = tasks.job_of(self.configuration, cell) | self.framework_facts(*_kind(cell.facts()))
         return facts | {"network_digest": self.network_digest(cell.network)}
 
@@ -90,7 +90,7 @@ class Expected:
         }
 
     def of(self, cell: Cell) -> dict[str, Any]:
-        """What the row of a cell of the grid must say, by the columns of `cells.footers.COMPARED`."""
+        """Says what the row of a cell of the grid must say, by the columns of `cells.footers.COMPARED`."""
         key = (cell.task, cell.network, cell.dataset, cell.repeat)
         if key not in self._sampled:
             asked = tasks.TASKS[cell.task].asked(self.configuration, cell)

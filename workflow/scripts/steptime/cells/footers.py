@@ -46,7 +46,7 @@ class Outdated(NamedTuple):
 
 
 def footer(path: str | Path) -> dict[str, Any]:
-    """The footer of a shard; {} for what is none, which those that read its rows name."""
+    """Returns the footer of a shard; {} for what is none, which those that read its rows name."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -64,7 +64,7 @@ def footer(path: str | Path) -> dict[str, Any]:
 
 
 def facts(footer: dict[str, Any]) -> dict[str, Any]:
-    """What is compared of a row, from its footer; {} of none."""
+    """Says what is compared of a row, from its footer; {} of none."""
     if not footer:
         return {}
     job = footer.get("job") or {}
@@ -76,7 +76,7 @@ def facts(footer: dict[str, Any]) -> dict[str, Any]:
 
 
 def row(path: str | Path) -> dict[str, Any]:
-    """What is compared of a row, by the path of its shard, which is read once."""
+    """Says what is compared of a row, by the path of its shard, which is read once."""
     return _row(os.path.abspath(path), age(path))
 
 
@@ -86,7 +86,7 @@ def _row(path: str, written: float) -> dict[str, Any]:
 
 
 def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
-    """What of a row is not as a configuration asks, in words; what is null is not known and no difference."""
+    """Says what of a row is not as a configuration asks, in words; what is null is not known and no difference."""
     words: dict[str, None] = {}
     for name, word in COMPARED.items():
         ours, theirs = facts.get(name), expected.get(name)

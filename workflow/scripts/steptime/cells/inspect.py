@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree:
-    """The content of a shard as a tree for the terminal."""
+    """Returns the content of a shard as a tree for the terminal."""
     task = rows[0]["task"]
     row = {name: rows[0][name] for name in schema.constant_of(task)}
     root = Tree(str(path))
@@ -83,7 +83,7 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
 
 
 def _plain(shown: Tree) -> Tree:
-    """The tree with words that no terminal obeys, wherever they are from."""
+    """Returns the tree with words that no terminal obeys, wherever they are from."""
     shown.label = plain(str(shown.label))
     for branch in shown.children:
         _plain(branch)

@@ -59,7 +59,7 @@ def fill(
 
 
 def describe(job: Job, varied: Collection[str]) -> str:
-    """The cell of a job in words, with its mode and platform where the run has several."""
+    """Returns the cell of a job in words, with its mode and platform where the run has several."""
     cell = job["cell"]
     way = f" {cell['mode']}" if "mode" in varied else ""
     words = [
@@ -75,7 +75,7 @@ def describe(job: Job, varied: Collection[str]) -> str:
 
 
 def worker_job(job: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """What a worker must know of a cell whose network has the specification `spec`."""
+    """Says what a worker must know of a cell whose network has the specification `spec`."""
     cell = job["cell"]
     axes = ("task", "mode", "precision", "batch", "threads", "device", "exchange")
     return {name: cell[name] for name in axes} | {
@@ -218,7 +218,7 @@ class CellRun:
         return footer
 
     def _check_images(self) -> dict[str, Any]:
-        """What the worker is given of a data set, and the column that says which images these are."""
+        """Says what the worker is given of a data set, and the column that says which images these are."""
         from steptime.datasets import whole
 
         train, test = self.options.images
@@ -266,7 +266,7 @@ class CellRun:
         )
 
     def _columns(self, outcome: Outcome) -> dict[str, Any]:
-        """The constant columns that cells of all tasks have in common."""
+        """Returns the constant columns that cells of all tasks have in common."""
         cell = self.cell
         ready, proven, done = (outcome.events.get(name, {}) for name in ("ready", "proven", "done"))
         base = cell["network"]

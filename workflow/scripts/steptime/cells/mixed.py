@@ -25,7 +25,7 @@ def under_another_name(path: Path, row: dict[str, Any]) -> str:
 
 
 def stranger(path: Path, here: dict[str, Any]) -> str | None:
-    """Why this machine's cells cannot lie beside the shards of a platform, as a sentence; None where they can."""
+    """Says why this machine's cells cannot lie beside the shards of a platform, as a sentence; None where they can."""
     # Where a cell is measured: what reads shards is loaded while the framework is.
     from steptime.cells import shard
 

@@ -52,13 +52,13 @@ CONSTANT = pa.schema(
 
 
 def rows_of(task: str) -> pa.Schema:
-    """The columns of a task's shard that differ from row to row."""
+    """Returns the columns of a task's shard that differ from row to row."""
     columns = TASKS[task].rows.columns
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 def constant_of(task: str) -> list[str]:
-    """The columns that are constant in a cell of a task."""
+    """Returns the columns that are constant in a cell of a task."""
     return [name for name in CONSTANT.names if name not in TASKS[task].rows.columns]
 
 

@@ -60,7 +60,7 @@ def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer:
 
 
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """All columns and the footer of a shard, slower than `read_parts`, whose errors it raises."""
+    """Returns all columns and the footer of a shard, slower than `read_parts`, whose errors it raises."""
     row, rows, footer = read_parts(path)
     columns = {name: [row[name]] * len(rows) for name in constant_of(row["task"])}
     columns |= dict(zip(rows.column_names, rows.columns, strict=True))
@@ -68,7 +68,8 @@ def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """The constant columns as a dict, which the footer repeats, the other columns, and the footer: four times as fast.
+    """Returns the constant columns as a dict, which the footer repeats, the other columns, and the footer: four times
+    as fast.
 
     Raises ShardError for a shard that is missing, broken, of another schema version, or with other rows than were
     written.
@@ -97,7 +98,7 @@ def rows_digest(rows: pa.Table) -> str:
 
 
 def kind_of_machine(path: Path, row: dict[str, Any], footer: dict[str, Any]) -> str:
-    """The kind of the machine that measured a shard. Raises ShardError for one that does not say."""
+    """Returns the kind of the machine that measured a shard. Raises ShardError for one that does not say."""
     try:
         return plain(machine.kind(footer["machine"], row["device"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -143,15 +144,15 @@ def _broken(path: Path, error: Exception) -> ShardError:
 
 
 def without_columns(path: Path) -> ShardError:
-    """The error of a shard that lacks what every shard has."""
+    """Returns the error of a shard that lacks what every shard has."""
     return ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
 
 
 def again(path: Path) -> str:
-    """The command that measures the cell of a shard once more."""
+    """Returns the command that measures the cell of a shard once more."""
     return f"measure its cell again with `rm {path} && .venv/bin/snakemake {path}`."
 
 
 def short(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Says what an error says, in one line."""
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

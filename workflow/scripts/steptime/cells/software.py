@@ -39,7 +39,7 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
 
 
 def changed(cell: dict[str, Any], manifest: Manifest) -> str:
-    """Why what stands in the environment of a cell is not what was installed there, '' where it is."""
+    """Says why what stands in the environment of a cell is not what was installed there, '' where it is."""
     names = interpreter.strangers(project.environment(cell["environment"]), manifest["packages"])
     if not names:
         return ""
@@ -47,7 +47,7 @@ def changed(cell: dict[str, Any], manifest: Manifest) -> str:
 
 
 def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
-    """Why a worker's framework is not the one that was installed, by two numbers of its version, or ''.
+    """Says why a worker's framework is not the one that was installed, by two numbers of its version, or ''.
 
     A framework that no package is named after is what it says (dynet38 2.2 has DyNet 2.1).
     """
@@ -64,7 +64,8 @@ def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest)
 
 
 def workflow() -> dict[str, Any]:
-    """The workflow's commit, with "-dirty" where the checkout differs, and the files that do, but for ignored ones.
+    """Returns the workflow's commit, with "-dirty" where the checkout differs, and the files that do, but for ignored
+    ones.
 
     Outside a git checkout, the commit is what the file .commit says, or None.
     """

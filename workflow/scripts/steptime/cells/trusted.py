@@ -36,7 +36,7 @@ def regular(paths: Iterable[Path]) -> None:
 
 
 def record(path: Path) -> dict[str, Any]:
-    """The content of a proof, a manifest, or what else is a JSON object."""
+    """Returns the content of a proof, a manifest, or what else is a JSON object."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -47,7 +47,7 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def peak(path: Path) -> dict[str, Any]:
-    """What a machine reaches, as `machine.peak` and `machine.gpu_peak` write it."""
+    """Says what a machine reaches, as `machine.peak` and `machine.gpu_peak` write it."""
     content = record(path)
     known = content.get("threads")
     if not isinstance(known, dict) or not all(
@@ -84,7 +84,7 @@ def reference(path: Path) -> None:
 
 
 def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """What `shard.read_parts` gives of a shard that can be what was measured, and has the name of its cell."""
+    """Says what `shard.read_parts` gives of a shard that can be what was measured, and has the name of its cell."""
     row, rows, footer = shard.read_parts(path)
     # The file of another cell, or a second one of this, would count as a process of its own.
     if misnamed := under_another_name(path, row):
@@ -95,7 +95,7 @@ def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
 
 
 def _lacking(row: dict[str, Any], measured: list[dict[str, Any]]) -> str:
-    """What a row of a known status, and one that is ok, cannot lack or have; '' where it may be."""
+    """Says what a row of a known status, and one that is ok, cannot lack or have; '' where it may be."""
     if row["status"] != "ok":
         return "" if row["status"] in STATUSES else f"'{row['status']}' is no status"
     # An operation that the framework lacks has no seconds.

@@ -18,7 +18,7 @@ OPERATIONS |= {ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 def evaluate(expression: str, scope: Scope) -> pd.Series:
-    """The numbers of an expression, by place. Raises ExpressionError, NothingThereError."""
+    """Returns the numbers of an expression, by place. Raises ExpressionError, NothingThereError."""
     numbers = _value(parse(expression), scope)
     if not isinstance(numbers, pd.Series):
         numbers = pd.Series([float(numbers)])
@@ -29,7 +29,7 @@ def evaluate(expression: str, scope: Scope) -> pd.Series:
 
 
 def parse(expression: str) -> ast.expr:
-    """The syntax tree of an expression. Raises ExpressionError."""
+    """Returns the syntax tree of an expression. Raises ExpressionError."""
     try:
         return ast.parse(expression, mode="eval").body
     except SyntaxError as error:
@@ -41,14 +41,14 @@ def _calls(expression: str) -> list[ast.Call]:
 
 
 def names_in(expression: str, argument: str) -> set[str]:
-    """The texts that an expression gives to an argument of any call: platforms, frameworks ..."""
+    """Returns the texts that an expression gives to an argument of any call: platforms, frameworks ..."""
     given = [keyword for call in _calls(expression) for keyword in call.keywords]
     nodes = [node for each in given if each.arg == argument for node in ast.walk(each.value)]
     return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
 
 
 def asks_every_framework(expression: str) -> bool:
-    """Whether any call of times names no framework, or asks for all the others."""
+    """Tells whether any call of times names no framework, or asks for all the others."""
     of_cells = [each for each in _calls(expression) if ast.unparse(each.func) in functions.OF_CELLS]
     named = [{keyword.arg for keyword in call.keywords} for call in of_cells]
     return "others" in calls(expression) or not all("framework" in names for names in named)
@@ -59,12 +59,12 @@ def calls(expression: str) -> set[str]:
 
 
 def tells_seconds(expression: str) -> bool:
-    """Whether an expression gives seconds, which are of a machine, and not a number that machines share."""
+    """Tells whether an expression gives seconds, which are of a machine, and not a number that machines share."""
     return _power(parse(expression)) != 0
 
 
 def _power(node: ast.expr) -> int:
-    """The power of seconds in what a part of an expression gives."""
+    """Returns the power of seconds in what a part of an expression gives."""
     if isinstance(node, ast.BinOp):
         left, right = _power(node.left), _power(node.right)
         if isinstance(node.op, ast.Mult):

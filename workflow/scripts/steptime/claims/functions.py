@@ -96,7 +96,7 @@ class Scope:
 
 
 def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
-    """An operation on two numbers; on two series of them, in each place that both have."""
+    """Returns an operation on two numbers; on two series of them, in each place that both have."""
     if operation in (operator.sub, operator.truediv):
         right = _turned(right)
     if not isinstance(left, pd.Series) or not isinstance(right, pd.Series):
@@ -110,7 +110,7 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
 
 
 def _turned(numbers: Number) -> Number:
-    """What is subtracted or divided by makes the result the larger, the smaller it is itself."""
+    """Says what is subtracted or divided by makes the result the larger, the smaller it is itself."""
     if not isinstance(numbers, pd.Series):
         return numbers
     turned = (
@@ -121,7 +121,7 @@ def _turned(numbers: Number) -> Number:
 
 
 def _choices(numbers: pd.Series) -> list[str]:
-    """The levels of its choices, those inside of others first."""
+    """Returns the levels of its choices, those inside of others first."""
     found = [CHOICE.fullmatch(name) for name in numbers.index.names if name]
     return [each[0] for each in sorted(filter(None, found), key=lambda each: int(each["at"]))]
 
@@ -129,7 +129,7 @@ def _choices(numbers: pd.Series) -> list[str]:
 def chosen(
     numbers: pd.Series, ways: Mapping[str, Callable[[pd.Series], float]] | None = None
 ) -> pd.Series:
-    """The extremes themselves, or what the `ways` make of all that `least` and `most` choose from."""
+    """Returns the extremes themselves, or what the `ways` make of all that `least` and `most` choose from."""
     ways = ways or {"least": np.min, "most": np.max}
     for name in _choices(numbers):
         levels = [level for level in numbers.index.names if level != name]
@@ -176,7 +176,7 @@ def _ask(scope: Scope, rows: pd.DataFrame, column: str) -> None:
 
 
 def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
-    """What is asked for by a name, and the column that has it."""
+    """Says what is asked for by a name, and the column that has it."""
     values = wanted if isinstance(wanted, list) else [wanted]
     if name == "framework":
         values = [scope.lineages.get(value, value) for value in values]
@@ -186,7 +186,7 @@ def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
 
 
 def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
-    """Which rows have one of these thread counts, where a text is relative to the cores of the row's machine."""
+    """Says which rows have one of these thread counts, where a text is relative to the cores of the row's machine."""
     chosen = rows["threads"].isin([value for value in values if not isinstance(value, str)])
     for value in values:
         if isinstance(value, str):
@@ -201,7 +201,7 @@ def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
 
 
 def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds") -> pd.Series:
-    """Seconds by what was not asked for by one single value; GPUs have no threads."""
+    """Returns seconds by what was not asked for by one single value; GPUs have no threads."""
     # A list, or threads such as '<=cores', leave several.
     fixed = {name for name, wanted in where.items() if str(wanted)[0] not in "[<>!"}
     rows = rows[rows[column].notna()]
@@ -221,7 +221,7 @@ def time(scope: Scope, **where: Any) -> pd.Series:
 
 
 def used(scope: Scope, what: str, **where: Any) -> pd.Series:
-    """What the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
+    """Says what the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
     if what not in USED:
         raise ExpressionError(f"there is no '{what}': write one of {', '.join(USED)}")
     return _by_place(_select(scope, where), where, USED[what])
@@ -239,7 +239,7 @@ def alone(scope: Scope, way: str, device: str = "") -> pd.Series:
 
 
 def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
-    """What variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
+    """Says what variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
     if what not in VARIED[5:]:
         raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[5:])}")
     wanted = _list(network)
@@ -253,7 +253,7 @@ def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
 
 
 def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> pd.Series:
-    """The shortest (with `slowest`, the longest) time of all frameworks but this one, or these, by place."""
+    """Returns the shortest (with `slowest`, the longest) time of all frameworks but this one, or these, by place."""
     rows = _select(scope, where)
     left_out = rows["framework"].isin(_names(scope, "framework", framework)[0])
     seconds = _by_place(rows[~left_out], where)
@@ -261,7 +261,7 @@ def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> p
 
 
 def _choice(scope: Scope, numbers: pd.Series, over: str | list[str], which: str) -> pd.Series:
-    """All numbers to choose from; a level has the place of those that differ in `over` alone."""
+    """Returns all numbers to choose from; a level has the place of those that differ in `over` alone."""
     places = numbers.index.to_frame(index=False)
     kept = [DRAW, *_choices(numbers)]
     dropped = [name for name in places if (name in _list(over) if over else name not in kept)]
@@ -281,7 +281,7 @@ def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> pd.Ser
 
 
 def larger(scope: Scope, first: Number, second: Number) -> Number:
-    """The larger of two numbers in each place that has both."""
+    """Returns the larger of two numbers in each place that has both."""
     both = [meet(first, second, which) for which in (lambda one, _: one, lambda _, other: other)]
     level = f"most {next(scope.choices)}"
     return pd.concat(dict(enumerate(both)), names=[level])
@@ -301,7 +301,7 @@ def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
 
 
 def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """The mean of all numbers, or of those that differ in `over` alone."""
+    """Returns the mean of all numbers, or of those that differ in `over` alone."""
     numbers, dropped = chosen(numbers), _list(over)
     levels = [name for name in numbers.index.names if name not in dropped]
     levels = levels if dropped else [name for name in levels if name == DRAW]
@@ -317,7 +317,7 @@ def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.S
 
 
 def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
-    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`: as many as 'cores')."""
+    """Returns the time with n threads divided by that with 2 n, for each n (2 n to `upto`: as many as 'cores')."""
     seconds = time(scope, **where | ({"threads": f"<={upto}"} if upto else {}))
     halves = seconds.rename(index=lambda count: count * 2, level="threads")
     return meet(halves, seconds, operator.truediv)
@@ -328,7 +328,7 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 
 
 def empty(scope: Scope, **where: Any) -> float:
-    """How many of these places have a dash; all of them must be there, of the framework itself."""
+    """Says how many of these places have a dash; all of them must be there, of the framework itself."""
     rows = _select(scope, where, dashes=True)
     if "framework" in where and "own" in rows:
         others = sorted({*rows["own"]} - {*_list(where["framework"]), ""})
@@ -354,7 +354,7 @@ def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> f
 
 
 def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
-    """How many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
+    """Says how many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
     wanted = where.pop("value", "*")
     values = _printed(scope, file, paper, **where)["value"]
     same = values.str.startswith(wanted[:-1]) if wanted.endswith("*") else values == wanted
@@ -362,7 +362,7 @@ def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
 
 
 def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
-    """How far the level (Low, Moderate, High) of each kind of device lies above that of the next in the list."""
+    """Says how far the level (Low, Moderate, High) of each kind of device lies above that of the next in the list."""
     levels = []
     for kind in kinds:
         word = _printed(scope, "table1", "", row=metric, column=kind)["value"].iloc[0]

@@ -115,7 +115,8 @@ class Search:
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
-        """The verdict on a release that is nearer to the newer end, and what those between the ends are compared with.
+        """Returns the verdict on a release that is nearer to the newer end, and what those between the ends are
+        compared with.
 
         Half of the way has an error of its own; the ratios share processes of the older end with it.
         """
@@ -132,7 +133,7 @@ class Search:
     def _held(
         self, release: str, margin: float, against: interim.Against = interim.ONE
     ) -> tuple[dict[str, Ratio] | None, str]:
-        """The ratios of a release to the oldest, None where it has no time, and the verdict of its watch."""
+        """Returns the ratios of a release to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)
         options = argparse.Namespace(**vars(self.options) | {"margin": margin})
         watch = Watch(self.folder, self.base, candidate, options, against)

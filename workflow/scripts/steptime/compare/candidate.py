@@ -38,8 +38,8 @@ EARLIEST, DAYS_AFTER = date(2013, 1, 1), 7
 
 
 def environment_of(name: str, networks: Iterable[str] = ()) -> str:
-    """The first environment of a framework; an environment is itself. Raises ConfigurationError, also for a network
-    that is not there.
+    """Returns the first environment of a framework; an environment is itself. Raises ConfigurationError, also for a
+    network that is not there.
     """
     known = configuration.without_grid(project.ROOT)
     require("network", networks, known.networks, "config/networks.yaml")
@@ -129,7 +129,7 @@ class Folder:
         return min(having, key=distance)
 
     def differing(self, base: str, candidate: str) -> list[str]:
-        """What the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
+        """Says what the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
         sides = [pins.parse(self._content(name), name) for name in (base, candidate)]
         versions = [{"Python": side.python} | side.packages for side in sides]
         names = dict.fromkeys([*versions[0], *versions[1]])
@@ -140,7 +140,7 @@ class Folder:
         ]
 
     def planned(self, content: dict[str, Any]) -> list[Cell]:
-        """The cells of a grid of this content, in which steps are timed. Raises ConfigurationError."""
+        """Returns the cells of a grid of this content, in which steps are timed. Raises ConfigurationError."""
         (self.root / "config/grids/watch.yaml").write_text(yaml.safe_dump(content))
         loaded = configuration.load(self.root, {"grid": "watch"})
         cells = grid.expand(loaded, machine.usable_cpus()).cells.values()
@@ -165,14 +165,14 @@ class Folder:
         return [name for name in alike if plain.fullmatch(name)] or [base]
 
     def _releases_for(self, environment: str) -> list[str]:
-        """The releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
+        """Returns the releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
         try:
             return releases(*self._package_of(environment))
         except CompareError:
             return []
 
     def _package_of(self, environment: str) -> tuple[str, str]:
-        """The package that an environment of the project is of, and its Python. Raises CompareError."""
+        """Returns the package that an environment of the project is of, and its Python. Raises CompareError."""
         content = self._content(environment)
         package = _package(content, self._framework_of(environment), environment)
         return package, pins.parse(content, environment).python
@@ -215,7 +215,7 @@ class Folder:
         listed[:] = fitting or kept
 
     def _release_of(self, environment: str) -> str:
-        """The release that an environment pins of the package that it is of."""
+        """Returns the release that an environment pins of the package that it is of."""
         package, _ = self._package_of(environment)
         return pins.parse(self._content(environment), environment).packages[package]
 
@@ -236,7 +236,7 @@ class Folder:
             return pinned.read_text().splitlines() if done.returncode == 0 else []
 
     def _frameworks(self) -> dict[str, Any]:
-        """The frameworks of the folder, in which older releases are environments as all others are."""
+        """Returns the frameworks of the folder, in which older releases are environments as all others are."""
         frameworks = read_yaml(self.root / "config/frameworks.yaml")
         for entry in frameworks.values():
             entry["environments"] += entry.pop("history", [])
@@ -290,7 +290,7 @@ class Folder:
 
 
 def _package(content: Any, framework: str, base: str) -> str:
-    """The package that the environment is named after: the framework's own, or that which has its version."""
+    """Returns the package that the environment is named after: the framework's own, or that which has its version."""
     packages = pins.parse(content, base).packages
     version = base.partition("-")[2]
     if framework in packages:
@@ -308,12 +308,12 @@ def _package(content: Any, framework: str, base: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A package's name without what may stand in brackets behind it."""
+    """Returns a package's name without what may stand in brackets behind it."""
     return pins.normalise(name.partition("[")[0])
 
 
 def _python(version: str) -> str:
-    """A Python of this version, which builds what has no wheel, or another where there is none."""
+    """Returns a Python of this version, which builds what has no wheel, or another where there is none."""
     for each in interpreter.candidates(version):
         if interpreter.version_of(each, version):
             return str(each)
@@ -339,13 +339,13 @@ def _day_of(was_there: Callable[..., list[str]]) -> list[str]:
 
 
 def order(version: str) -> list[int]:
-    """What versions are sorted by."""
+    """Says what versions are sorted by."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
 @cache
 def releases(package: str, python: str) -> list[str]:
-    """The releases of a package that the index has wheels of for this Python. Raises CompareError."""
+    """Returns the releases of a package that the index has wheels of for this Python. Raises CompareError."""
     asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
     done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
     listed = FOUND.search(done.stdout)

@@ -53,7 +53,7 @@ def sentences(one: Side, other: Side, pairs: Pairs) -> list[str]:
 
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
-    """Whether the two were measured in one run, and not one after the other."""
+    """Tells whether the two were measured in one run, and not one after the other."""
     sides = _processes(one, other, pairs)
     spans = [(rows["started_at"].min(), rows["ended_at"].max()) for rows in sides]
     overlap = spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]
@@ -61,7 +61,7 @@ def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
 
 
 def _processes(one: Side, other: Side, pairs: Pairs) -> list[pd.DataFrame]:
-    """The processes of the cells of each side, one after another as the pairs are."""
+    """Returns the processes of the cells of each side, one after another as the pairs are."""
     return [
         side.results.processes.set_index("cell").loc[[pair[at] for pair in pairs]]
         for at, side in enumerate((one, other))
@@ -95,7 +95,7 @@ def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 
 def _variables(sides: list[pd.DataFrame]) -> str:
-    """The variables of the workers' environments that differ, such as the allocator's."""
+    """Returns the variables of the workers' environments that differ, such as the allocator's."""
     one, other = (
         {pair for text in rows["variables"].unique() for pair in json.loads(text).items()}
         for rows in sides

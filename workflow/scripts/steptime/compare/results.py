@@ -113,7 +113,8 @@ def shown(
 
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
-    """A row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or None.
+    """Returns a row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or
+    None.
 
     Within one run, the word and the interval of a pair are those of the run's own table.
     """
@@ -145,14 +146,14 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
 
 
 def _by_run(pair: Pair, margin: float) -> dict[str, Any]:
-    """What the run's own table says of a pair."""
+    """Says what the run's own table says of a pair."""
     row = {"ratio": pair.ratio, "ratio_low": pair.low, "ratio_high": pair.high}
     return row | {"known": pair.known, "verdict": word(pair.low, pair.high, margin)}
 
 
 def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[str, Any]:
-    """What two ratios say, of medians and of means, whose intervals miss with this chance each: equal where both are,
-    else slower or faster where one is, medians first.
+    """Says what two ratios say, of medians and of means, whose intervals miss with this chance each: equal where both
+    are, else slower or faster where one is, medians first.
     """
     ends = [each.within(chance) for each in (ratio, of_means)]
     said = [word(*each, margin) for each in ends]
@@ -163,7 +164,7 @@ def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[
 
 
 def status(data: pd.DataFrame) -> int:
-    """The exit status: a cell that lost its time is a slowdown too."""
+    """Returns the exit status: a cell that lost its time is a slowdown too."""
     if data["verdict"].isin([SLOWER, words.LOST]).any():
         return SLOWDOWN
     decided = data["known"].notna()

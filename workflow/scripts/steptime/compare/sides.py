@@ -63,7 +63,7 @@ class Side:
         return self.of(self.results.cells)
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows that belong to this side."""
+        """Returns the rows that belong to this side."""
         for column, value in self.chosen.items():
             rows = rows[rows[column] == value]
         # An environment is what its settings make of it.
@@ -103,7 +103,7 @@ def _parted(text: str, here: Path) -> tuple[str, str]:
 
 
 def _choice(text: str, results: Results) -> dict[str, str]:
-    """The columns and values that a word chooses: an environment, with its mode or not, a platform, a mode."""
+    """Returns the columns and values that a word chooses: an environment, with its mode or not, a platform, a mode."""
     if not text:
         return {}
     cells = results.cells
@@ -168,7 +168,7 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """What a proof with a row's id, or a later one of its environment, says of it otherwise than the shard."""
+    """Says what a proof with a row's id, or a later one of its environment, says of it otherwise than the shard."""
     files = [folder / "proofs" / name for name in pack.proofs_of(row)]
     files = [file for file in files if os.path.lexists(file)]
     trusted.regular(files)
@@ -190,7 +190,7 @@ def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def pairs_of(one: Side, other: Side) -> list[tuple[Any, Any]]:
-    """The labels of cells of `one` and `other` that differ in what is compared alone, in the order of networks.
+    """Returns the labels of cells of `one` and `other` that differ in what is compared alone, in the order of networks.
 
     Raises CompareError where there are none, and where a side has several for the same place.
     """
@@ -232,7 +232,7 @@ def _places(side: Side, columns: list[str]) -> dict[tuple[Any, ...], Any]:
 
 
 def _what(side: Side) -> str:
-    """The networks, mini-batches and threads of a side in words."""
+    """Returns the networks, mini-batches and threads of a side in words."""
     cells = side.cells
     variants = cells["variant"].where(cells["variant"] != "", cells["network"])
     networks = ", ".join(dict.fromkeys(variants))

@@ -101,7 +101,7 @@ class Watch:
         self.pairs = pairs
 
     def _open(self, pairs: int) -> list[Cell]:
-        """The cells of the first so many trials of what is not decided."""
+        """Returns the cells of the first so many trials of what is not decided."""
         grid = {
             "environments": [self.base, self.candidate],
             "platforms": [PLATFORM],
@@ -141,7 +141,7 @@ class Watch:
     def _ratios(
         self, cells: pd.DataFrame, cell_pairs: list[tuple[Any, Any]], pairs: int, of: str
     ) -> dict[Place, Ratio]:
-        """The ratio of each cell that has a time on both sides, of its processes' values `of` so many pairs."""
+        """Returns the ratio of each cell that has a time on both sides, of its processes' values `of` so many pairs."""
         logs, kinds = {}, {}
         for at, label in cell_pairs:
             place = _place(cells.loc[at])
@@ -162,7 +162,7 @@ class Watch:
         return "; ".join(said) or "nothing is decided"
 
     def table(self) -> pd.DataFrame:
-        """The rows of `results.table`, with the verdicts so far."""
+        """Returns the rows of `results.table`, with the verdicts so far."""
         base, other = self._sides()
         cell_pairs = pairs_of(base, other)
         data = results.table(base, other, cell_pairs, self.options.margin)

@@ -28,14 +28,14 @@ NO_INTERVAL = "fewer than two processes of both, so nothing is known of how much
 
 
 def lost(one: str, other: str) -> str:
-    """The verdict on a cell without an interval, from its status on either side."""
+    """Returns the verdict on a cell without an interval, from its status on either side."""
     if (one == "ok") == (other == "ok"):
         return NOT_DECIDED if one == "ok" else ""
     return LOST if one == "ok" else GAINED
 
 
 def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: bool = True) -> str:
-    """What came of it, in one sentence; `in_turn`: both sides were measured in one run."""
+    """Says what came of it, in one sentence; `in_turn`: both sides were measured in one run."""
     known = [ratio for ratio in data["known"] if ratio is not None]
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
@@ -69,7 +69,7 @@ def times(ratio: float, low: float, high: float) -> str:
 
 
 def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -> Page:
-    """What is around the table."""
+    """Says what is around the table."""
     facts = [CAVEATS, *caveats] if caveats else []
     notes = [
         f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its error comes "
@@ -83,7 +83,7 @@ def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -
 
 
 def layout(data: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """What a reader sees: a line for each cell."""
+    """Says what a reader sees: a line for each cell."""
     shown = [
         Column(f"{one}, s", lambda row: _time(row, "one")),
         Column(f"{other}, s", lambda row: _time(row, "other")),
@@ -127,7 +127,7 @@ def _ratio(row: dict) -> Entry:
 
 
 def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
-    """The answer, what differs besides, and a line for each cell."""
+    """Returns the answer, what differs besides, and a line for each cell."""
     caveats = ["", CAVEATS, *(f"  {each}" for each in notes)]
     lines = [answer, *(caveats if notes else []), ""]
     width = 54 if _varying(VARYING, data) else 34

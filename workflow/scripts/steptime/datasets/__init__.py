@@ -11,7 +11,7 @@ class DatasetError(InputError):
 
 
 def sums(train: Path, test: Path) -> str:
-    """The sums of both splits, as their files have them. Raises DatasetError where one has none."""
+    """Returns the sums of both splits, as their files have them. Raises DatasetError where one has none."""
     found = []
     for path in (train, test):
         try:

@@ -37,7 +37,7 @@ Held = tuple[str, bytes | DatasetError, str]
 
 
 def fetch(entry: dict[str, Any], location: str | None) -> Found:
-    """The version that is there, its files by name without gzip, and in what they came.
+    """Returns the version that is there, its files by name without gzip, and in what they came.
 
     `location` is a path or URL of a folder or an archive; None where the entry's package is meant. Raises DatasetError.
     """
@@ -98,7 +98,7 @@ def _held(name: str, content: bytes, where: str, came_in: str = PUBLISHED) -> It
 
 
 def _members(ending: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive; arrays of NumPy as the IDX files that they were made of."""
+    """Yields the files of an archive; arrays of NumPy as the IDX files that they were made of."""
     if ending == ".npz":
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             for name in arrays:
@@ -145,7 +145,7 @@ def _choose(entry: dict[str, Any], held: Iterable[Held], where: str) -> Found:
 
 
 def _bare(name: str) -> str:
-    """A name by its letters and digits: people write train-images.idx3-ubyte, too."""
+    """Returns a name by its letters and digits: people write train-images.idx3-ubyte, too."""
     return "".join(filter(str.isalnum, name.lower().removesuffix(".gz")))
 
 
@@ -179,7 +179,7 @@ def _download(entry: dict[str, Any], url: str) -> bytes:
 
 
 def _lacking(entry: dict[str, Any], there: set[str]) -> str:
-    """What is missing of the version that is most nearly there."""
+    """Says what is missing of the version that is most nearly there."""
     names = map(names_of, entry["versions"])
     fewest = min(([name for name in each if _bare(name) not in there] for each in names), key=len)
     others = f" and {len(fewest) - 1} more" if len(fewest) > 1 else ""

@@ -50,7 +50,7 @@ def cifar_python(files: dict[str, bytes]) -> Split:
 
 
 def csv(files: dict[str, bytes]) -> Split:
-    """A line for each square image of one channel: its pixels by rows, 0 to 255, then its label."""
+    """Returns a line for each square image of one channel: its pixels by rows, 0 to 255, then its label."""
     ((name, content),) = files.items()
     try:
         table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
@@ -78,7 +78,7 @@ def idx_of(array: np.ndarray) -> bytes:
 
 
 def digests_of(content: bytes, wanted: Collection[str]) -> list[str]:
-    """Those sums that a content has."""
+    """Returns those sums that a content has."""
     kinds = {SUMS[len(each)] for each in wanted}
     return [each for kind in kinds if (each := hashlib.new(kind, content).hexdigest()) in wanted]
 
@@ -96,5 +96,5 @@ def _idx_array(name: str, content: bytes) -> np.ndarray:
 
 
 def by(shape: tuple[int, ...] | list[int]) -> str:
-    """A shape in words."""
+    """Returns a shape in words."""
     return " x ".join(map(str, shape))

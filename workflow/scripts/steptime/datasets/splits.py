@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def rather(catalogue: dict[str, Any], wanted: str, location: str | None) -> str:
-    """A sentence where a subset of the wanted data set lies at a path, which has a name of its own; or ''."""
+    """Returns a sentence where a subset of the wanted data set lies at a path, which has a name of its own; or ''."""
     for name, entry in catalogue.items():
         if location and "://" not in location and entry.get("subset_of") == wanted:
             try:

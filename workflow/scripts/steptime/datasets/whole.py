@@ -12,7 +12,8 @@ from steptime.datasets import DatasetError, sums
 
 
 def check(entry: dict[str, Any], train: Path, test: Path) -> str:
-    """The sums of both splits of a data set, which their arrays have; `entry` is {} for one outside of the catalogue.
+    """Returns the sums of both splits of a data set, which their arrays have; `entry` is {} for one outside of the
+    catalogue.
 
     Raises DatasetError for a file that was changed, or is of another data set or split.
     """

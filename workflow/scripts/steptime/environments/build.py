@@ -64,7 +64,7 @@ class Builder:
         self.printed = ""
 
     def stands(self) -> bool:
-        """Whether the environment is there, was made to its end from these pins, and has its packages still."""
+        """Tells whether the environment is there, was made to its end from these pins, and has its packages still."""
         stamp, packages = self.prefix / STAMP, self.prefix / INSTALLED
         return (
             stamp.is_file()
@@ -99,12 +99,12 @@ class Builder:
         (self.prefix / STAMP).write_text(self.digest)
 
     def prepared(self) -> dict[str, str]:
-        """What the preparing step says of the environment that stands."""
+        """Says what the preparing step says of the environment that stands."""
         prepared = self.prefix / PREPARED
         return json.loads(prepared.read_text()) if prepared.is_file() else {}
 
     def installed(self) -> dict[str, str]:
-        """The packages of the environment with their versions."""
+        """Returns the packages of the environment with their versions."""
         if self.supply:
             return json.loads((self.prefix / SUPPLIED).read_text())
         listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
@@ -112,7 +112,7 @@ class Builder:
         return {pins.normalise(entry["name"]): entry["version"] for entry in entries}
 
     def libraries(self) -> libraries.Libraries:
-        """What the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
+        """Says what the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
         seen = self.prefix / LIBRARIES
         if not seen.is_file():
             seen.write_text(json.dumps(libraries.inspect(self.prefix.resolve())))
@@ -191,7 +191,7 @@ class Builder:
         return f"{name}===" if name == "torch" and self._for_cuda() else f"{name}=="
 
     def _for_cuda(self) -> bool:
-        """Whether the pins are of a build for NVIDIA's GPUs."""
+        """Tells whether the pins are of a build for NVIDIA's GPUs."""
         return any(name.startswith("nvidia-") for name in self.wanted.packages)
 
     def _check_cuda(self) -> None:
@@ -213,7 +213,7 @@ class Builder:
             )
 
     def _needs_cpu_torch(self) -> bool:
-        """Whether uv must be told to take torch from PyTorch's own index of CPU builds.
+        """Tells whether uv must be told to take torch from PyTorch's own index of CPU builds.
 
         Without NVIDIA's packages the pins mean the CPU build; under that version the index of all packages has only the
         CUDA build, which needs gigabytes. A wheel in a local folder comes first. Before 1.13 the CUDA build needs
@@ -247,7 +247,7 @@ def is_passing(output: str) -> bool:
 
 
 def reason(output: str, failure: str) -> str:
-    """One clause that says why an installer failed, from the beginning and the end of what it printed."""
+    """Returns one clause that says why an installer failed, from the beginning and the end of what it printed."""
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
     output = "\n".join(map(plain, output.splitlines()))

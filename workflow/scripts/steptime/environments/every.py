@@ -68,7 +68,7 @@ def make(names: list[str], cores: str) -> int:
 
 
 def manifest(name: str) -> Path:
-    """What is written down of an environment."""
+    """Says what is written down of an environment."""
     return MANIFESTS / f"{name}.json"
 
 

@@ -60,7 +60,7 @@ def find_uv() -> str:
 
 
 def environment_variables() -> dict[str, str]:
-    """The variables to run uv with: the user's own, and pip's settings where the user has not set uv's."""
+    """Returns the variables to run uv with: the user's own, and pip's settings where the user has not set uv's."""
     cache = {"UV_CACHE_DIR": str(Path(".cache/uv").absolute())}
     variables = cache | os.environ | {"PYTHONNOUSERSITE": "1", "UV_NO_PROGRESS": "1"}
     for name in ("PYTHONPATH", "PYTHONHOME"):

@@ -40,7 +40,7 @@ def stands_as(manifest: Mapping[str, Any]) -> bool:
 
 
 def installed(prefix: Path) -> dict[str, str]:
-    """The packages below `prefix` with their versions, by the names of the folders that installers leave."""
+    """Returns the packages below `prefix` with their versions, by the names of the folders that installers leave."""
     packages = {}
     for path in prefix.glob("lib/python*/site-packages/*.*-info"):
         name, _, version = path.stem.partition("-")
@@ -74,7 +74,7 @@ def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -
 
 
 def version_of(python: Path, wanted: str = "") -> str | None:
-    """The full version of a CPython that runs and is of the version `wanted`; None for anything else."""
+    """Returns the full version of a CPython that runs and is of the version `wanted`; None for anything else."""
     try:
         command = [str(python), "-I", "-c", QUESTION]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
@@ -87,7 +87,7 @@ def version_of(python: Path, wanted: str = "") -> str | None:
 
 
 def candidates(wanted: str) -> Iterator[Path]:
-    """Where a Python of this version may be: the workflow's own, PATH, pyenv."""
+    """Says where a Python of this version may be: the workflow's own, PATH, pyenv."""
     yield Path(getattr(sys, "_base_executable", sys.executable))
     minor = ".".join(wanted.split(".")[:2])
     for name in (f"python{minor}", "python3", "python"):

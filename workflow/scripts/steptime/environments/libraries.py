@@ -16,7 +16,7 @@ Libraries = dict[str, dict[str, Any]]
 
 
 def _some(accepted: Callable[[int], int | bool]) -> bytes:
-    """A class of a regular expression: the bytes that are accepted."""
+    """Returns a class of a regular expression: the bytes that are accepted."""
     return b"[" + b"".join(b"\\x%02x" % value for value in range(256) if accepted(value)) + b"]"
 
 
@@ -66,7 +66,7 @@ NUMPY = re.compile(r"(?:numpy|scipy)(?:\.libs|\.\w+)?/")
 
 
 def inspect(prefix: Path) -> Libraries:
-    """The libraries below `prefix` that do arithmetic, by path: those of packages relative to site-packages.
+    """Returns the libraries below `prefix` that do arithmetic, by path: those of packages relative to site-packages.
 
     Each with `vector`, the widest kind of MULTIPLIES that it has in earnest, the counts of all as `multiplies`, and
     what it `holds` of HOLDS.
@@ -80,7 +80,7 @@ def inspect(prefix: Path) -> Libraries:
 
 
 def name_of(path: Path, prefix: Path) -> str:
-    """How a library below `prefix` is called; '' for one of Python, of NVIDIA's packages, or from elsewhere."""
+    """Says how a library below `prefix` is called; '' for one of Python, of NVIDIA's packages, or from elsewhere."""
     if not path.is_relative_to(prefix):
         return ""
     parts = path.relative_to(prefix).parts
@@ -93,7 +93,7 @@ def name_of(path: Path, prefix: Path) -> str:
 
 
 def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
-    """The libraries that a worker had loaded and computes with; NumPy's only where a framework has none."""
+    """Returns the libraries that a worker had loaded and computes with; NumPy's only where a framework has none."""
     there = {name: about for name, about in libraries.items() if name in loaded}
     own = {name: about for name, about in there.items() if not NUMPY.match(name)}
     return own if any(_total(about) >= LEAST_MULTIPLIES for about in own.values()) else there
@@ -126,7 +126,7 @@ def _total(about: dict[str, Any]) -> int:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What is told of one library; None for one that does no arithmetic, and for what is no x86-64 library."""
+    """Says what is told of one library; None for one that does no arithmetic, and for what is no x86-64 library."""
     with path.open("rb") as file:
         if file.read(5) != ELF:
             return None

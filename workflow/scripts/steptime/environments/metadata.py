@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def find(prefix: Path, package: str) -> Distribution | None:
-    """The distribution below `prefix` that installed `package`, or None where no such package is installed."""
+    """Returns the distribution below `prefix` that installed `package`, or None where no such package is installed."""
     folders = list(map(str, prefix.glob("lib/python3*/site-packages")))
     for found in distributions(path=folders):
         if any(str(file) == f"{package}/__init__.py" for file in found.files or ()):

@@ -61,19 +61,19 @@ def run(*command: str | Path) -> None:
 
 
 def pins(text: str) -> list[str]:
-    """The pins in lines of requirements.lock."""
+    """Returns the pins in lines of requirements.lock."""
     return [line.split()[0] for line in text.splitlines() if "==" in line and line[0] != "#"]
 
 
 def is_among(pin: str, names: Iterable[str]) -> bool:
-    """Whether one of the files is the package in the pinned version."""
+    """Tells whether one of the files is the package in the pinned version."""
     name, _, version = pin.partition("==")
     file = f"{re.sub('-', '[-_.]+', name)}-{re.escape(version)}(-.*[.]whl|[.]tar[.]gz|[.]zip)"
     return any(re.fullmatch(file, each, re.IGNORECASE) for each in names)
 
 
 def packages_of_this() -> list[str]:
-    """The folders in which this Python's packages lie."""
+    """Returns the folders in which this Python's packages lie."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     return list(dict.fromkeys([*folders, *site.getsitepackages()]))
 

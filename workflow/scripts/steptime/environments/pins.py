@@ -50,7 +50,7 @@ def load(path: Path | str, step: str = "") -> Pins:
 
 
 def parse(content: Any, where: str) -> Pins:
-    """The pins in a conda file's parsed content; `where` names the file in messages. Raises InputError."""
+    """Returns the pins in a conda file's parsed content; `where` names the file in messages. Raises InputError."""
     from steptime.plan import schemas
 
     schemas.check(content, project.path(SCHEMA), where)
@@ -103,12 +103,12 @@ def digest(pins: Pins, step: str = "") -> str:
 
 
 def is_of(framework: str, package: str) -> bool:
-    """Whether a package, by its normalised name, is the framework itself: torch, tensorflow-cpu, paddlepaddle."""
+    """Tells whether a package, by its normalised name, is the framework itself: torch, tensorflow-cpu, paddlepaddle."""
     return package in (framework, 2 * framework) or package.startswith(f"{framework}-")
 
 
 def normalise(name: str) -> str:
-    """A package's name as indexes compare it: lower case, with single hyphens (PEP 503)."""
+    """Returns a package's name as indexes compare it: lower case, with single hyphens (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -38,12 +38,12 @@ Files = list[str] | Callable[[Any], Any]
 
 
 def merged(names: Iterable[str]) -> list[str]:
-    """The files of merged rows."""
+    """Returns the files of merged rows."""
     return [f"results/merged/{name}.parquet" for name in names]
 
 
 def refuse(words: str) -> Callable[[Any], Any]:
-    """An input function in place of files that nobody has: it says so."""
+    """Returns an input function in place of files that nobody has: it says so."""
 
     def refused(wildcards: Any) -> Any:
         raise WorkflowError(words)
@@ -92,13 +92,13 @@ class Catalogue:
         self.made = [each for each in self.entries.values() if not self.why_left_out(each)]
 
     def lacks(self, artefact: Artefact, words: Iterable[str] | None = None) -> str:
-        """Why this grid has not all that an artefact needs, or that these words say; '' where it has."""
+        """Says why this grid has not all that an artefact needs, or that these words say; '' where it has."""
         words = artefact.entry["needs"] if words is None else words
         known = (self._lacking[word] for word in words if word in self._lacking)
         return next((why for why, has in known if not has(artefact)), "")
 
     def is_printed_only(self, artefact: Artefact) -> bool:
-        """Whether an artefact would show what a paper printed, and nothing of ours."""
+        """Tells whether an artefact would show what a paper printed, and nothing of ours."""
         lacking = self.lacks(artefact, artefact.entry.get("joins", []))
         return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
 
@@ -111,7 +111,7 @@ class Catalogue:
         return ONE_SIZE if self._has_one_size(artefact) else ""
 
     def inputs_of(self, artefact: Artefact) -> dict[str, Files]:
-        """The files of results/ that an artefact is made of, by the words of its entry."""
+        """Returns the files of results/ that an artefact is made of, by the words of its entry."""
         needs = artefact.entry["needs"]
         if why := self.lacks(artefact, [word for word in needs if word not in SAY_IT_THEMSELVES]):
             why = "" if why == NO_CELLS else why
@@ -124,7 +124,7 @@ class Catalogue:
         return {word: paths for word, paths in files.items() if paths is not None}
 
     def outputs_of(self, artefact: Artefact) -> dict[str, str]:
-        """The files of an artefact; what a reader opens is marked for Snakemake's own report."""
+        """Returns the files of an artefact; what a reader opens is marked for Snakemake's own report."""
         files = {}
         for part in artefact.entry["makes"]:
             labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
@@ -141,7 +141,7 @@ class Catalogue:
         return [str(file) for each in artefacts for file in self.outputs_of(each).values()]
 
     def facts_of(self, artefact: Artefact) -> str:
-        """All that a program is told of an artefact besides its files, as JSON."""
+        """Returns all that a program is told of an artefact besides its files, as JSON."""
         needs = artefact.entry["needs"]
         facts: dict[str, Any] = {}
         if "owners" in needs:
@@ -163,8 +163,8 @@ class Catalogue:
         return digests.digest([own, *map(self.file_digest, files)])
 
     def report_job(self, wildcards: Any) -> str:
-        """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its
-        files.
+        """Returns all that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact
+        with its files.
         """
         artefacts = []
         for name, artefact in self.entries.items():
@@ -195,7 +195,7 @@ class Catalogue:
         return [name for name, keys in of_steps if keys in widest and firsts[keys] == name]
 
     def _trained_for(self, entry: Mapping[str, Any]) -> int:
-        """How many trainings on one device an entry shows: of its networks or variants, on its kind of device."""
+        """Says how many trainings on one device an entry shows: of its networks or variants, on its kind of device."""
 
         def shows(training: Any) -> bool:
             variant_of = self._configuration.networks[training.network].get("variant_of")
@@ -207,12 +207,12 @@ class Catalogue:
         return sum(shows(training) for training in trainings if training.devices == 1)
 
     def _has_one_size(self, artefact: Artefact) -> bool:
-        """Whether a figure over mini-batches would be a dot."""
+        """Tells whether a figure over mini-batches would be a dot."""
         cells = [self._planned.plan.cells[key] for key in self._keys.get(artefact.made_of, [])]
         return artefact.entry["kind"] == "sweep" and len({cell.batch for cell in cells}) == 1
 
     def _what_may_lack(self) -> dict[str, tuple[str, Callable[[Artefact], Any]]]:
-        """Why this grid has not what a word says, and whether it has it for an artefact."""
+        """Says why this grid has not what a word says, and whether it has it for an artefact."""
         planned, configuration, steps = self._planned, self._configuration, self._planned.steps
         counter = energy.Counter()
         # Where each energy would be counted is here, and no GPU: a platform elsewhere may have what this machine lacks.
@@ -252,7 +252,7 @@ class Catalogue:
         }
 
     def _files(self, artefact: Artefact, word: str) -> Files | None:
-        """The files of results/ behind a word of `needs` or `joins`; None for a word without any."""
+        """Returns the files of results/ behind a word of `needs` or `joins`; None for a word without any."""
         results: dict[str, Callable[[], Files]] = {
             "cells": lambda: merged([artefact.made_of]),
             "every_cell": lambda: merged(self.every_cell),
@@ -284,8 +284,8 @@ class Catalogue:
         return results[word]() if word in results else None
 
     def _data_of(self, artefact: Artefact) -> dict[str, list[str]]:
-        """The project's own files that an artefact is made of, by the words of its entry; a program finds them wherever
-        it is run.
+        """Returns the project's own files that an artefact is made of, by the words of its entry; a program finds
+        them wherever it is run.
         """
         printed = artefact.entry.get("printed", artefact.key)
         data = {
@@ -314,7 +314,7 @@ class Catalogue:
         return digests.program_digest("steptime.artefacts.make", f"steptime.artefacts.{kind}")
 
     def _targets_of_papers(self) -> dict[str, dict[str, Any]]:
-        """The papers' artefacts by name, each with its state and the number of its cells in the grid."""
+        """Returns the papers' artefacts by name, each with its state and the number of its cells in the grid."""
         targets = {}
         for name, artefact in self.entries.items():
             if artefact.is_of_paper:

@@ -79,29 +79,29 @@ class Engine:
         return getattr(self._rules, name).rule
 
     def checkpoint(self, name: str, **wildcards: Any) -> str:
-        """The file of a checkpoint; raises Snakemake's exception while it is not made."""
+        """Returns the file of a checkpoint; raises Snakemake's exception while it is not made."""
         return str(getattr(self._checkpoints, name).get(**wildcards).output[0])
 
     def jobs_to_run(self, name: str) -> list[Any]:
-        """The wildcards of each job of a rule that the run has to do, once that is known."""
+        """Returns the wildcards of each job of a rule that the run has to do, once that is known."""
         rule = self.rule_of(name)
         return [job.wildcards for job in self._workflow.dag.needrun_jobs() if job.rule == rule]
 
     def files_to_make(self, and_made: bool = False) -> list[str]:
-        """The files of all jobs that the run has yet to do, or of all: a dry run has done all at its end."""
+        """Returns the files of all jobs that the run has yet to do, or of all: a dry run has done all at its end."""
         jobs = self._workflow.dag.needrun_jobs(exclude_finished=not and_made)
         return [str(file) for job in jobs for file in job.output]
 
     def outputs_of_jobs(self) -> list[str]:
-        """The files of all jobs that are part of this run, whether or not they had to be done."""
+        """Returns the files of all jobs that are part of this run, whether or not they had to be done."""
         return [str(file) for job in self._workflow.dag.jobs for file in job.output]
 
     def asked_targets(self) -> set[str]:
-        """The names of the rules and files that the user asks for; none where it is the default target."""
+        """Returns the names of the rules and files that the user asks for; none where it is the default target."""
         return set(self._workflow.dag_settings.targets)
 
     def is_forced(self, file: str) -> bool:
-        """Whether the user has a file made again, whatever it is, by `--force` or `--forcerun`."""
+        """Tells whether the user has a file made again, whatever it is, by `--force` or `--forcerun`."""
         settings = self._workflow.dag_settings
         return file in settings.forcerun or (settings.forcetargets and file in settings.targets)
 

@@ -60,15 +60,15 @@ class Needed:
         self._engine.decide(made_again, *DECIDED)
 
     def job_of_cell(self, wildcards: Any) -> str:
-        """All that decides a cell, as JSON."""
+        """Returns all that decides a cell, as JSON."""
         return _as_json(self._planned.expected.job_of(self._planned.cell_of(wildcards)))
 
     def job_of_proof(self, wildcards: Any) -> str:
-        """All that decides a proof, as JSON."""
+        """Returns all that decides a proof, as JSON."""
         return _as_json(self._planned.expected.proving_job(*wildcards))
 
     def job_of_reference(self, wildcards: Any) -> str:
-        """All that decides the reference of a network, mini-batch and precision, as JSON."""
+        """Returns all that decides the reference of a network, mini-batch and precision, as JSON."""
         expected = self._planned.expected
         digests_of = {
             "network_digest": expected.network_digest(wildcards.network),
@@ -95,7 +95,7 @@ class Needed:
         return (ancient if stays else str)(manifest_path(wildcards.environment))
 
     def by_artefact(self, wildcards: Any) -> list[str]:
-        """The shards that an artefact is made of."""
+        """Returns the shards that an artefact is made of."""
         keys = self._plan.artefacts.get(wildcards.artefact)
         if keys is None:
             entries = self._catalogue.entries.values()
@@ -109,12 +109,13 @@ class Needed:
         )
 
     def added_to(self, wildcards: Any) -> list[str]:
-        """The files of the interim analyses that may have chosen further cells of an artefact."""
+        """Returns the files of the interim analyses that may have chosen further cells of an artefact."""
         first = self._plan.cells[self._plan.artefacts[wildcards.artefact][0]]
         return self.chosen_until() if tasks.TASKS[first.task].is_compared else []
 
     def foundations(self, wildcards: Any) -> list[str]:
-        """All that the cells of an artefact are measured with: a proof that is made again may refuse what was `ok`.
+        """Returns all that the cells of an artefact are measured with: a proof that is made again may refuse what was
+        `ok`.
 
         Snakemake would not look at what follows such a cell by itself, since the cell need not follow.
         """
@@ -124,7 +125,7 @@ class Needed:
         )
 
     def showing_shards(self, wildcards: Any) -> list[str]:
-        """The shards of cells that show the gradients of an artefact's, and are none of them."""
+        """Returns the shards of cells that show the gradients of an artefact's, and are none of them."""
         keys = self._planned.keys_of([wildcards.artefact])
         shown_by = self._planned.shown_by
         shown = {shown_by[key] for key in keys if key in shown_by} - keys.keys()
@@ -132,8 +133,8 @@ class Needed:
         return [shard_path(key) for key in sorted(shown) if cells[key].platform in here]
 
     def compared_shards(self, wildcards: Any) -> list[str]:
-        """The shards of the results that this run compares, and of those that lie here already as the grid asks for
-        them.
+        """Returns the shards of the results that this run compares, and of those that lie here already as the grid
+        asks for them.
         """
         steps, further = self._planned.steps, interim.added(self.chosen_until())
         chosen = {*self._planned.keys_of(self._compared_artefacts()), *further}
@@ -148,20 +149,20 @@ class Needed:
         return list(dict.fromkeys(proof_path(cell.proof) for cell in here))
 
     def compared_before(self, wildcards: Any) -> list[str]:
-        """The shards that an analysis needs: all that this run compares, of all trials before those that it chooses
-        cells for.
+        """Returns the shards that an analysis needs: all that this run compares, of all trials before those that it
+        chooses cells for.
         """
         keys = self._planned.keys_of([COMPARED, *self._compared_artefacts()])
         further = interim.added(self.chosen_before(wildcards))
         return self._planned.shards_at_hand([*keys, *further])
 
     def chosen_before(self, wildcards: Any) -> list[str]:
-        """The files of the analyses before one."""
+        """Returns the files of the analyses before one."""
         return self.chosen_until(int(wildcards.trial) - 1)
 
     def chosen_until(self, trial: float = math.inf) -> list[str]:
-        """The files of what was chosen by analyses until trial `trial`; raises Snakemake's exception while one is not
-        made.
+        """Returns the files of what was chosen by analyses until trial `trial`; raises Snakemake's exception while
+        one is not made.
 
         The first analysis chooses nothing: it is after the trials that every cell has. Where one chooses nothing, no
         other follows.
@@ -185,7 +186,7 @@ class Needed:
         return self._analyses
 
     def shared_by(self, wildcards: Any) -> list[str]:
-        """The shards of one platform that go into a store."""
+        """Returns the shards of one platform that go into a store."""
         cells, chosen = self._plan.cells, interim.added(self.chosen_until())
         keys = [*self._planned.keys_of(self._plan.artefacts), *chosen]
         return [
@@ -246,12 +247,12 @@ class Needed:
         return [path] if is_due and not stays else []
 
     def _lacking(self, environment: str) -> list[str]:
-        """The manifest of an environment that was made, but is not as it was made."""
+        """Returns the manifest of an environment that was made, but is not as it was made."""
         lacks = self._planned.current.lacks_environment(environment)
         return [manifest_path(environment)] if lacks else []
 
     def _reference_of(self, cell: Cell) -> list[str]:
-        """The reference of a cell's steps; where it has gone, a row that is there stays."""
+        """Returns the reference of a cell's steps; where it has gone, a row that is there stays."""
         if not self._planned.expected.has_reference(cell):
             return []
         path = reference_path(cell.facts())
@@ -289,7 +290,7 @@ class Needed:
 
 
 def _lying(path: str) -> list[str]:
-    """A file that lies here; what does not is Snakemake's to make, where something needs it."""
+    """Returns a file that lies here; what does not is Snakemake's to make, where something needs it."""
     return [path] if Path(path).exists() else []
 
 
@@ -298,6 +299,6 @@ def _as_json(facts: dict[str, Any]) -> str:
 
 
 def _reference_axes(wildcards: Any) -> dict[str, Any]:
-    """What a reference is of."""
+    """Says what a reference is of."""
     axes = {"network": wildcards.network, "batch": int(wildcards.batch)}
     return axes | {"precision": precision_of(wildcards.rounded)}

@@ -80,21 +80,21 @@ class Planned:
         return grid.shown_by(self.plan.cells, machine.usable_cpus())
 
     def runs_on(self, environment: str, platform: str) -> bool:
-        """Whether an environment runs on a platform."""
+        """Tells whether an environment runs on a platform."""
         needs = self.configuration.platforms[platform]
         return configuration.fits(self.configuration.entry_of(environment), needs)
 
     def environments_on(self, wildcards: Any) -> list[str]:
-        """The environments of the grid that run on the platform that a rule's wildcards name."""
+        """Returns the environments of the grid that run on the platform that a rule's wildcards name."""
         return [name for name in self.environments if self.runs_on(name, wildcards.platform)]
 
     def threads_on(self, wildcards: Any) -> list[int]:
-        """The thread counts of timed steps on the platform that a rule's wildcards name."""
+        """Returns the thread counts of timed steps on the platform that a rule's wildcards name."""
         steps = self.steps.values()
         return sorted({each.threads for each in steps if each.platform == wildcards.platform})
 
     def cell_of(self, wildcards: Any) -> Cell:
-        """The cell that a rule's wildcards name. Raises WorkflowError for one that the grid does not have."""
+        """Returns the cell that a rule's wildcards name. Raises WorkflowError for one that the grid does not have."""
         key = f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
         if key not in self.plan.cells:
             raise WorkflowError(
@@ -104,15 +104,15 @@ class Planned:
         return self.plan.cells[key]
 
     def keys_of(self, artefacts: Iterable[str]) -> dict[str, None]:
-        """The keys of the cells of artefacts, each once."""
+        """Returns the keys of the cells of artefacts, each once."""
         return dict.fromkeys(key for name in artefacts for key in self.plan.artefacts.get(name, []))
 
     def is_at_hand(self, key: str) -> bool:
-        """Whether a cell lies here as the grid asks for it."""
+        """Tells whether a cell lies here as the grid asks for it."""
         return Path(shard_path(key)).exists() and not self.current.differing(self.plan.cells[key])
 
     def stays(self, cell: Cell) -> bool:
-        """Whether the shard of a cell is not measured again, neither for what it says nor for `--force`."""
+        """Tells whether the shard of a cell is not measured again, neither for what it says nor for `--force`."""
         return self.current.shard(cell) and not self.engine.is_forced(shard_path(cell.key))
 
     def within_reach(self, folder: str, platforms: Iterable[str]) -> list[str]:
@@ -124,8 +124,8 @@ class Planned:
         ]
 
     def shards_at_hand(self, keys: Iterable[str]) -> list[str]:
-        """The shards of cells, given by their keys. Raises WorkflowError for those that this run can neither find nor
-        measure, or may not measure anew.
+        """Returns the shards of cells, given by their keys. Raises WorkflowError for those that this run can neither
+        find nor measure, or may not measure anew.
         """
         keys = list(keys)
         for platform, reason in self.remote.items():
@@ -162,7 +162,7 @@ class Planned:
             folders.remove_empty(Path("results"))
 
     def _why_remote(self, needs: dict[str, Any]) -> str | None:
-        """Why this run cannot measure cells of a platform with this entry; None where it can."""
+        """Says why this run cannot measure cells of a platform with this entry; None where it can."""
         if not self.engine.is_main:
             return None
         # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
@@ -181,13 +181,13 @@ class Planned:
         return self._why_remote(needs) is None
 
     def _capability(self, needs: dict[str, Any]) -> float | None:
-        """The compute capability of this machine's GPUs, which decides for a platform that is here alone."""
+        """Returns the compute capability of this machine's GPUs, which decides for a platform that is here alone."""
         is_here = self.engine.is_main and "cluster" not in needs
         return placement.capability(needs) if is_here else None
 
     def _is_shown(self, artefact: str, cell: Cell) -> bool:
-        """Whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies here, as
-        does the first of the result, by whose gradients the others are judged.
+        """Tells whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies
+        here, as does the first of the result, by whose gradients the others are judged.
         """
         needed = {cell, replace(cell, repeat=1)}
         return artefact in self.asked or all(map(self.current.shard, needed))

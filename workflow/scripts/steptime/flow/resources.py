@@ -48,11 +48,11 @@ class Turns:
         self._planned = planned
 
     def of_cell(self, wildcards: Any) -> int:
-        """The turn of a cell, by its rule's wildcards."""
+        """Returns the turn of a cell, by its rule's wildcards."""
         return self._cells[self._planned.cell_of(wildcards).key]
 
     def of_proof(self, wildcards: Any) -> int:
-        """The turn of a proof, by its rule's wildcards."""
+        """Returns the turn of a proof, by its rule's wildcards."""
         return self._proofs.get(wildcards.network, 0)
 
 
@@ -77,14 +77,14 @@ class References:
         self.megabytes = int(0.9 * min(given_mb))
 
     def at_once(self, wildcards: Any) -> int:
-        """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
+        """Says how many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
         spec = self._planned.configuration.specify(wildcards.network)
         needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
         cpus = self._planned.cores // LEAST_CPUS
         return max(1, min(MOST_REFERENCES, cpus, int(self.megabytes / needed)))
 
     def share_of_host(self, wildcards: Any) -> int:
-        """The part of the host that a reference takes, in percent."""
+        """Returns the part of the host that a reference takes, in percent."""
         return 100 // self.at_once(wildcards)
 
     def turn(self, wildcards: Any) -> float:
@@ -99,7 +99,7 @@ class References:
         return self._turns.before_cells - 1e9 / (1e9 + flops)
 
     def threads(self, wildcards: Any) -> int:
-        """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
+        """Returns the CPUs that a reference takes: Snakemake tells NumPy's libraries."""
         if self.platform:
             return self._planned.platforms[self.platform]["cores"]
         return max(1, self._planned.cores // self.at_once(wildcards))
@@ -119,8 +119,8 @@ class Cluster:
         platform: Callable[[Any], str] = lambda wildcards: wildcards.platform,
         devices: Callable[[Any], int] = lambda wildcards: 1,
     ) -> dict[str, Callable[[Any], Any]]:
-        """The resources of a rule that runs on a platform, for so many seconds at most (by default a cell's), on so
-        many devices, by its wildcards; {} where no platform of the grid is a cluster's.
+        """Returns the resources of a rule that runs on a platform, for so many seconds at most (by default a cell's),
+        on so many devices, by its wildcards; {} where no platform of the grid is a cluster's.
         """
         if not self._is_asked:
             return {}

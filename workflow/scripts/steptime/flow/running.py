@@ -36,7 +36,7 @@ class Running:
         self._engine, self._plan = planned.engine, planned.plan
 
     def unknown_target(self, name: str, known: list[str]) -> str:
-        """The sentence for a target that no rule makes."""
+        """Returns the sentence for a target that no rule makes."""
         if "/" in name:
             return f"Nothing here makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
         if name in ("share", "fetch") and "store" not in self._planned.config:
@@ -116,7 +116,7 @@ class Running:
         written.write(plan, self._planned.file)
 
     def _facts(self, guessed: dict[str, float]) -> dict[str, Any]:
-        """What the programs of this run are told."""
+        """Says what the programs of this run are told."""
         planned, cells = self._planned, self._plan.cells.values()
         waiting = [planned.cell_of(each) for each in self._engine.jobs_to_run("measure_cell")]
         shown = self._shown_so_far()
@@ -152,7 +152,7 @@ class Running:
         }
 
     def _guess(self, files: Iterable[str]) -> dict[str, float]:
-        """Seconds of each job, by the file that stands for it."""
+        """Returns seconds of each job, by the file that stands for it."""
         planned = self._planned
         return estimate.guess(
             files, planned.configuration, planned.cores, self._plan.cells, planned.shown_by
@@ -167,7 +167,7 @@ class Running:
         return progress.commanded_at() + 60 * self._planned.repeats.minutes
 
     def _kins_of(self, files: Collection[str]) -> dict[str, list[str]]:
-        """What the runs that make these files share with others, by their files."""
+        """Says what the runs that make these files share with others, by their files."""
         paths = {shard_path(key): cell for key, cell in self._plan.cells.items()}
         return {path: estimate.kin(cell.facts()) for path, cell in paths.items() if path in files}
 
@@ -178,8 +178,8 @@ class Running:
             say_sentence(sentence)
 
     def _shown_so_far(self) -> dict[str, Any]:
-        """What is shown while cells are measured: how the tables of times and of ratios are made, and of which cells;
-        or {}.
+        """Says what is shown while cells are measured: how the tables of times and of ratios are made, and of which
+        cells; or {}.
         """
         catalogue, cells = self._catalogue, self._plan.cells
         ratios = [each for each in catalogue.entries.values() if each.entry["kind"] == "ratios"]

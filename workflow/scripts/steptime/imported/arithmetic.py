@@ -47,7 +47,7 @@ class Arithmetic(Layers):
         return self.following(x, self.add("dense", [x.layer], options, **own), units)
 
     def pixelwise(self, x, units, own, bias):
-        """A product for each pixel, whose channels are last: a convolution of one pixel."""
+        """Returns a product for each pixel, whose channels are last: a convolution of one pixel."""
         name, how = own["weight"][0]
         wants(how == "transposed", "a product with a transposed parameter for each pixel")
         own = {**own, "weight": [(name, "pixel")]}
@@ -169,7 +169,7 @@ class Arithmetic(Layers):
         )
 
     def normalised(self, x, kind, options, own):
-        """A norm of features, or of an image's channels where those are last."""
+        """Returns a norm of features, or of an image's channels where those are last."""
         if not (
             x.form == "image"
             and kind == "layer_norm"
@@ -188,7 +188,7 @@ class Arithmetic(Layers):
         return {"shape": self.shape}
 
     def op_bernoulli(self, x, kept=None):
-        """What is drawn for whole samples, and the share of those that are kept."""
+        """Says what is drawn for whole samples, and the share of those that are kept."""
         wants(kept and x["shape"] and math.prod(x["shape"][1:]) == 1, "for other than samples")
         return "drawn", kept
 
@@ -332,7 +332,7 @@ class Arithmetic(Layers):
         return self.paired(x, other, "add")
 
     def positioned(self, x, weight):
-        """A parameter that is added to each step."""
+        """Returns a parameter that is added to each step."""
         rows, units = [1, *weight.shape][-2:]
         x = self.canonical(x, forms=(3,))
         wants(weight.rows or rows == x.shape[1] and math.prod(weight.shape) == rows * units, "")
@@ -387,7 +387,7 @@ class Arithmetic(Layers):
         return self.paired(x, other, "multiply")
 
     def turning(self, x, table):
-        """A part of the heads that rotary positions turn."""
+        """Returns a part of the heads that rotary positions turn."""
         is_sine = table["turns"] == "sine"
         wants(is_step(x, "turned half") if is_sine else isinstance(x, Value), "a table of angles")
         own = x.of if is_sine else x
@@ -431,7 +431,7 @@ class Arithmetic(Layers):
         return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))
 
     def joined(self, q, k, v):
-        """The layer that gives queries, keys and values side by side."""
+        """Returns the layer that gives queries, keys and values side by side."""
         if q.layer == k.layer == v.layer:
             for place, value in enumerate((q, k, v)):
                 (atom,) = value.fixed
@@ -502,7 +502,7 @@ class Arithmetic(Layers):
 
 
 def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
-    """The next step of a GELU that is written out, if a number makes one of this value."""
+    """Returns the next step of a GELU that is written out, if a number makes one of this value."""
     if isinstance(value, Partial) and isinstance(number, float):
         for (own, step, wanted), after in GELU.items():
             if (
@@ -515,7 +515,7 @@ def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
 
 
 def _epsilon(epsilon: float) -> dict[str, float]:
-    """The epsilon of a norm where it is not the usual one."""
+    """Returns the epsilon of a norm where it is not the usual one."""
     return {} if math.isclose(epsilon, 1e-5) else {"epsilon": epsilon}
 
 
@@ -530,7 +530,7 @@ def _sides(sizes: list[int]) -> Any:
 
 
 def _pattern(value: Value) -> list[Any]:
-    """Which axes a value's dims show, by their numbers."""
+    """Says which axes a value's dims show, by their numbers."""
     at = {
         id(atom): (axis, place)
         for axis, atoms in enumerate(value.axes)

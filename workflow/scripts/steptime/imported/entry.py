@@ -76,7 +76,7 @@ def started(layers: list[Layer]) -> list[Layer]:
 def entry(
     layers: list[Layer], label: str, shape: list[int], vocabulary: int, loss: str
 ) -> dict[str, Any]:
-    """The entry of a network, but for its number of parameters."""
+    """Returns the entry of a network, but for its number of parameters."""
     kinds = {layer.kind for layer in layers}
     family = next((name for name, own in FAMILIES.items() if own & kinds), "FCN")
     kind = "tokens" if vocabulary else "image" if len(shape) == len("chw") else "dense"
@@ -100,7 +100,7 @@ def written(layers: list[Layer]) -> list[Any]:
 
 
 def shortened(layers: list[Layer]) -> list[Any]:
-    """The same, with equal layers that follow each other as a block that repeats.
+    """Returns the same, with equal layers that follow each other as a block that repeats.
 
     A name within a block is given anew in each round; what takes a layer of another round by it may make another
     network of it, which who calls this finds out.
@@ -109,7 +109,7 @@ def shortened(layers: list[Layer]) -> list[Any]:
 
 
 def blocks(layers: list[Layer]) -> list[Block]:
-    """All layers, in order, as blocks: those that repeat as one, any other as one of its own."""
+    """Returns all layers, in order, as blocks: those that repeat as one, any other as one of its own."""
     places = _places(layers)
     alike = [
         (layer.kind, layer.options, [place - places[name] for name in layer.inputs])
@@ -176,7 +176,7 @@ def _written(layers: list[Layer], blocks: list[Block]) -> list[Any]:
 
 
 def text(name: str, content: dict[str, Any], layers: list[Layer]) -> str:
-    """An entry as YAML; a layer that repeats has the path of its first round."""
+    """Returns an entry as YAML; a layer that repeats has the path of its first round."""
     head = {key: value for key, value in content.items() if key != "layers"}
     lines = [f"{name}:"]
     lines += [f"  {key}: {_inline(value)}" for key, value in head.items()]

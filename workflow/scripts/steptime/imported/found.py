@@ -68,7 +68,7 @@ class Layers:
         return name
 
     def settled(self, value: Value) -> Value:
-        """The value without fixed atoms: the part or the step that is shown becomes a layer's output."""
+        """Returns the value without fixed atoms: the part or the step that is shown becomes a layer's output."""
         wants(not isinstance(value, Partial), "a form that no layer has")
         wants(not value.turned and value.repeated == 1, "heads that no attention takes")
         while value.fixed:
@@ -103,7 +103,7 @@ class Layers:
         return value
 
     def arranged(self, value: Value, fits: Any) -> Value:
-        """The value after the fewest copies with which its axes and dims fit. Raises Misfit where none do."""
+        """Returns the value after the fewest copies with which its axes and dims fit. Raises Misfit where none do."""
         value = self.settled(value)
         for kinds, axes in views.arrangements(value):
             if fits(axes, value.dims):
@@ -115,7 +115,7 @@ class Layers:
     def canonical(
         self, value: Value, any_order: bool = False, forms: tuple[int, ...] = (2, 3, 4)
     ) -> Value:
-        """The value shown as its axes are, but for mini-batch and steps in one dimension where `any_order`."""
+        """Returns the value shown as its axes are, but for mini-batch and steps in one dimension where `any_order`."""
         if value.layer == "refused":
             return value
 
@@ -129,7 +129,7 @@ class Layers:
         return self.arranged(value, fits)
 
     def by_features(self, value: Value) -> Value:
-        """The value as a row or a sequence, the last axis of which is the last dimension that is shown."""
+        """Returns the value as a row or a sequence, the last axis of which is the last dimension that is shown."""
         if value.layer == "refused":
             return value
 
@@ -139,7 +139,7 @@ class Layers:
         return self.arranged(value, fits)
 
     def as_image(self, value: Value) -> Value:
-        """The value as an image, channels first. Raises Misfit."""
+        """Returns the value as an image, channels first. Raises Misfit."""
         if value.layer == "refused":
             return value
         value = self.settled(value)
@@ -148,7 +148,7 @@ class Layers:
         raise Misfit("its input is no image of ours")
 
     def following(self, value: Value, layer: str, features: int | None = None) -> Value:
-        """What a layer gives that keeps all axes, but for the number of features."""
+        """Says what a layer gives that keeps all axes, but for the number of features."""
         if features is None:
             return replace(value, layer=layer)
         last = (views.Atom(features),)
@@ -157,7 +157,7 @@ class Layers:
         )
 
     def image(self, x, name):
-        """The output of a layer that makes an image of the shape that the node has."""
+        """Returns the output of a layer that makes an image of the shape that the node has."""
         value = fresh(name, self.shape)
         return replace(value, axes=(x.axes[0], *value.axes[1:]), dims=(x.dims[0], *value.dims[1:]))
 
@@ -172,6 +172,6 @@ def wants(holds: Any, otherwise: str) -> None:
 
 
 def turned(weight: Any) -> Parameter:
-    """A parameter's transpose, which `op_linear` takes as it is in a module of linear."""
+    """Returns a parameter's transpose, which `op_linear` takes as it is in a module of linear."""
     wants(isinstance(weight, Parameter) and len(weight.shape) == 2, "a product of two values")
     return Parameter(weight.name, weight.shape[::-1], not weight.turned)

@@ -87,7 +87,7 @@ class Mapper(Arithmetic, Shapes):
         self.refusals = gathered(self.refusals)
 
     def one(self, node: Graph) -> Any:
-        """What a node gives, or None where it is refused."""
+        """Says what a node gives, or None where it is refused."""
         op = node["op"]
         plain = op.rstrip("_") if op.endswith("_") else op
         function = getattr(self, "op_" + plain, None)
@@ -114,7 +114,7 @@ class Mapper(Arithmetic, Shapes):
         return result
 
     def stand_in(self, node: Graph) -> Any:
-        """What stands for the output of what is refused, so that all that follows is looked at as well."""
+        """Says what stands for the output of what is refused, so that all that follows is looked at as well."""
         return fresh("refused", node["shape"]) if node["shape"] else None
 
     def given(self, value: Any) -> Any:
@@ -175,7 +175,7 @@ def gathered(refusals: list[Refusal]) -> list[Refusal]:
 
 
 def sentences(name: str, refusals: list[Refusal]) -> list[str]:
-    """All refusals of a module, one sentence for each operator and reason."""
+    """Returns all refusals of a module, one sentence for each operator and reason."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault((refusal.operator, refusal.why), []).append(refusal)
@@ -192,7 +192,7 @@ def sentences(name: str, refusals: list[Refusal]) -> list[str]:
 
 
 def _names(value: Any) -> list[str]:
-    """The nodes that arguments name."""
+    """Returns the nodes that arguments name."""
     if isinstance(value, dict):
         if set(value) == {"node"}:
             return [value["node"]]

@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def shape_of(text: str, vocabulary: int) -> list[int]:
-    """The shape of one sample. Raises InputError."""
+    """Returns the shape of one sample. Raises InputError."""
     is_words, numbers = text.startswith("tokens:"), text.removeprefix("tokens:")
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*){0,2}", numbers) or (is_words and "x" in numbers):
         raise InputError(f"INPUT={text} is no shape: write 3x32x32, 784 or tokens:256.")
@@ -100,7 +100,7 @@ def shape_of(text: str, vocabulary: int) -> list[int]:
 
 
 def own_python() -> str:
-    """The Python of the project's environment of PyTorch, which is made where it is not there."""
+    """Returns the Python of the project's environment of PyTorch, which is made where it is not there."""
     loaded = configuration.load(Path(), {"grid": every.GRID})
     environment = loaded.environments_of("torch")[0]
     make_environment(environment, loaded)
@@ -108,7 +108,7 @@ def own_python() -> str:
 
 
 def export(job: dict[str, Any], python: str) -> dict[str, Any]:
-    """The graph of a user's module, made in a Python that can run it. Raises InputError."""
+    """Returns the graph of a user's module, made in a Python that can run it. Raises InputError."""
     doing(f"exporting {job['from']}")
     hidden = ("PYTHONPATH", "PYTHONSAFEPATH")
     variables = {key: value for key, value in os.environ.items() if key not in hidden}
@@ -129,7 +129,7 @@ def export(job: dict[str, Any], python: str) -> dict[str, Any]:
 def imported(
     graph: dict[str, Any], job: dict[str, Any], label: str
 ) -> tuple[list[found.Layer], dict[str, Any]]:
-    """The layers of a graph and the entry that they make. Raises InputError with all that has no layer kind."""
+    """Returns the layers of a graph and the entry that they make. Raises InputError with all that has no layer kind."""
     mapping = mapper.Mapper(graph, job["vocabulary"])
     mapping.map()
     if mapping.refusals:
@@ -151,8 +151,8 @@ def imported(
 
 
 def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any]:
-    """An entry with what repeats as blocks, where that is the same network: where a name of one round would mean
-    another layer in the next, the entry as it is.
+    """Returns an entry with what repeats as blocks, where that is the same network: where a name of one round would
+    mean another layer in the next, the entry as it is.
     """
     short = content | {"layers": entries.shortened(layers)}
     with suppress(ValueError):
@@ -162,7 +162,7 @@ def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any
 
 
 def network_name(label: str) -> str:
-    """A name as the configuration wants it."""
+    """Returns a name as the configuration wants it."""
     name = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "net"
     known = configuration.without_grid(project.ROOT)
     theirs = {key: known.networks[key] for key in known.networks if known.file_of(key) == PROJECT}

@@ -42,7 +42,7 @@ class Verdict:
 
 
 def placed(layers: list[Layer], parameters: dict[str, list[int]]) -> str:
-    """Why a parameter of the module has no place of ours, or several; '' where each has one."""
+    """Says why a parameter of the module has no place of ours, or several; '' where each has one."""
     places: dict[str, list[str]] = {name: [] for name in parameters}
     for layer in layers:
         for role, sources in layer.sources.items():
@@ -106,7 +106,7 @@ def compare(spec: dict[str, Any], layers: list[Layer], arrays: Arrays) -> Verdic
 
 
 def _judged(what: str, off: float, moved: float, hint: str = "") -> str:
-    """Why a difference is none that rounding makes, '' where it is."""
+    """Says why a difference is none that rounding makes, '' where it is."""
     if moved * MOVEMENTS > MOST:
         return (
             f"{what} in the module move by {moved:.2g} of their size when inputs and weights move by 1e-15, so nothing "
@@ -118,7 +118,7 @@ def _judged(what: str, off: float, moved: float, hint: str = "") -> str:
 
 
 def _joined(sources: list[tuple[str, str]], arrays: Arrays, kind: str) -> np.ndarray:
-    """A parameter of ours from those of the module: side by side, or added where one is a second bias."""
+    """Returns a parameter of ours from those of the module: side by side, or added where one is a second bias."""
     parts = [TAKEN[how](arrays[f"{kind}/{name}"]) for name, how in sources if how != "second"]
     values = np.concatenate(parts, -1) if len(parts) > 1 else parts[0]
     for name, how in sources:
@@ -128,7 +128,7 @@ def _joined(sources: list[tuple[str, str]], arrays: Arrays, kind: str) -> np.nda
 
 
 def _shares(layer: Layer, sources: list[tuple[str, str]], arrays: Arrays) -> Any:
-    """The module's gradients in our layout, each with its movement and the names: a second bias has its own."""
+    """Yields the module's gradients in our layout, each with its movement and the names: a second bias has its own."""
     parts = [(name, how) for name, how in sources if how != "second"]
     names = ", ".join(name for name, _ in parts)
     if any(f"gradient/{name}" not in arrays for name, _ in sources):

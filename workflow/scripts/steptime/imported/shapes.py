@@ -44,7 +44,7 @@ class Shapes(Layers):
         return self.following(x, self.add("part", [x.layer], {"start": start, "size": size}), size)
 
     def channels(self, x, dim, start, size):
-        """Some channels of an image."""
+        """Returns some channels of an image."""
         x = self.as_image(x)
         wants(dim % len(x.dims) == 1, "a part of an axis that is not the channels")
         name = self.add("channel_part", [x.layer], {"start": start, "size": size})
@@ -106,7 +106,7 @@ class Shapes(Layers):
         return self.shuffled(views.reshape(x, self.shape))
 
     def shuffled(self, value):
-        """The value behind a layer that shuffles its channels, where a view and a transpose have done so."""
+        """Returns the value behind a layer that shuffles its channels, where a view and a transpose have done so."""
         if value.form != "image" or len(value.dims) != 4 or value.fixed:
             return value
         own, seen = bare(value.axes[1]), bare(value.dims[1])

@@ -49,13 +49,13 @@ def sizes(atoms: Atoms) -> int:
 
 
 def fresh(layer: str, shape: list[int]) -> Value:
-    """The value of a layer with this shape, the mini-batch first, shown as it is."""
+    """Returns the value of a layer with this shape, the mini-batch first, shown as it is."""
     axes = tuple((Atom(extent),) for extent in shape)
     return Value(layer, axes, axes)
 
 
 def reshape(value: Value, wanted: list[int]) -> Value:
-    """The same numbers in dimensions of other sizes. Raises Misfit where a dimension is no part of ours."""
+    """Returns the same numbers in dimensions of other sizes. Raises Misfit where a dimension is no part of ours."""
     left = [atom for atoms in value.dims for atom in atoms if atom.size > 1]
     dims: list[Atoms] = []
     swaps: dict[Atom, Atoms] = {}
@@ -85,13 +85,13 @@ def reshape(value: Value, wanted: list[int]) -> Value:
 
 
 def split(value: Value, dim: int, parts: int) -> Value:
-    """The value with a dimension cut into so many parts, which become a dimension before it."""
+    """Returns the value with a dimension cut into so many parts, which become a dimension before it."""
     shape = value.shape
     return reshape(value, [*shape[:dim], parts, shape[dim] // parts, *shape[dim + 1 :]])
 
 
 def select(value: Value, dim: int, index: int) -> Value:
-    """One index of a dimension, which is gone then."""
+    """Returns one index of a dimension, which is gone then."""
     atoms = [atom for atom in value.dims[dim] if atom.size > 1]
     others = value.dims[:dim] + value.dims[dim + 1 :]
     if not atoms:
@@ -111,7 +111,7 @@ def shown(axes: tuple[Atoms, ...]) -> list[Atoms]:
 
 
 def arrangements(value: Value) -> Iterator[tuple[list[str], tuple[Atoms, ...]]]:
-    """The axes that a value can have after no, one or two layers which copy, with those layers."""
+    """Yields the axes that a value can have after no, one or two layers which copy, with those layers."""
     yield [], value.axes
     if len(value.axes) == len(("batch", "channels", "height", "width")):
         batch, channels, height, width = value.axes

@@ -37,8 +37,8 @@ def describe() -> dict[str, Any]:
 
 
 def kind(description: dict[str, Any], device: str = "cpu") -> str:
-    """The words that machines share whose rows may stand in one column: CPU and instruction sets, on a GPU the GPUs
-    too.
+    """Returns the words that machines share whose rows may stand in one column: CPU and instruction sets, on a GPU
+    the GPUs too.
 
     Not memory: each kernel keeps another part of it, and no step waits for memory that it does not use.
     """
@@ -49,13 +49,13 @@ def kind(description: dict[str, Any], device: str = "cpu") -> str:
 
 
 def identify(description: dict[str, Any]) -> str:
-    """A short digest of what makes a machine another one: its CPU and, where it has one, its id."""
+    """Returns a short digest of what makes a machine another one: its CPU and, where it has one, its id."""
     facts = [_model(description["cpu"]), read_text(Path("/etc/machine-id"))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
 def own_id() -> str:
-    """The id of this machine, as rows have it."""
+    """Returns the id of this machine, as rows have it."""
     return identify({"cpu": cpu()})
 
 
@@ -82,7 +82,7 @@ def _model(cpu: dict[str, Any]) -> str:
 
 
 def _part(fields: dict[str, str]) -> str:
-    """What an ARM processor has in place of a name: its architecture, and numbers of its maker and model."""
+    """Says what an ARM processor has in place of a name: its architecture, and numbers of its maker and model."""
     numbers = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
     return " ".join([platform.processor() or platform.machine(), *numbers])
 
@@ -103,13 +103,13 @@ def slurm() -> dict[str, str] | None:
 
 
 def usable_cpus() -> int:
-    """How many CPUs a cell may use here: those that it may run on, or fewer by a quota of control groups."""
+    """Says how many CPUs a cell may use here: those that it may run on, or fewer by a quota of control groups."""
     allowed, quota = len(os.sched_getaffinity(0)), cgroups.cpu_quota()
     return allowed if quota is None else max(1, min(allowed, math.floor(quota)))
 
 
 def usable_bytes() -> int:
-    """How much memory a cell may use here: the machine's, or less by a limit of control groups."""
+    """Says how much memory a cell may use here: the machine's, or less by a limit of control groups."""
     total, limit = psutil.virtual_memory().total, cgroups.memory_limit()
     return total if limit is None else min(total, limit)
 
@@ -121,7 +121,7 @@ def cpus_for(threads: int) -> list[int]:
 
 
 def cpus_of_ranks(threads: int, ranks: int) -> list[int]:
-    """The CPUs of several ranks, one rank's behind the other's, with no core in common if there are enough."""
+    """Returns the CPUs of several ranks, one rank's behind the other's, with no core in common if there are enough."""
     chosen = cpus_for(threads * ranks)
     return chosen if ranks == 1 else sorted(chosen, key=lambda index: (_siblings(index), index))
 
@@ -138,7 +138,7 @@ def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers of a kernel's list: '0-2,5' is [0, 1, 2, 5]."""
+    """Returns the numbers of a kernel's list: '0-2,5' is [0, 1, 2, 5]."""
     found: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -152,5 +152,5 @@ def _siblings(index: int) -> tuple[int, ...]:
 
 
 def read_text(path: Path) -> str | None:
-    """The content of a file of the kernel's, or None where there is none."""
+    """Returns the content of a file of the kernel's, or None where there is none."""
     return text(path).strip() or None

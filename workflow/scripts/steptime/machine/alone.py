@@ -31,7 +31,7 @@ def alone(beside: bool = False) -> Iterator[None]:
 
 
 def _take(kind: int) -> int | None:
-    """The file that is locked; None where there is none."""
+    """Returns the file that is locked; None where there is none."""
     folders = (os.environ[ELSEWHERE],) if ELSEWHERE in os.environ else FOLDERS
     for folder in folders:
         path = Path(folder or ".") / _name()
@@ -73,7 +73,7 @@ def _lock(file: int, kind: int) -> None:
 
 
 def _holder(file: int) -> str:
-    """The process that has locked a file, in words; '' where the kernel does not tell."""
+    """Returns the process that has locked a file, in words; '' where the kernel does not tell."""
     inode = str(os.fstat(file).st_ino)
     with suppress(OSError):
         for line in LOCKS.read_text().splitlines():
@@ -84,6 +84,6 @@ def _holder(file: int) -> str:
 
 
 def _name() -> str:
-    """One name for a machine; nodes that a test plays on one machine have names of their own."""
+    """Returns one name for a machine; nodes that a test plays on one machine have names of their own."""
     node, host = (name.partition(".")[0] for name in (placement.name(), os.uname().nodename))
     return "steptime.lock" if node == host else f"steptime-{node}.lock"

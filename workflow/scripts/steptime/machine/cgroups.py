@@ -12,7 +12,7 @@ PROC = Path("/proc/self")
 
 
 def cpu_quota(proc: Path = PROC) -> float | None:
-    """How many CPUs' time may be used, at most; None without a limit."""
+    """Says how many CPUs' time may be used, at most; None without a limit."""
     quotas = []
     for folder in _folders("cpu", proc):
         old = [text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
@@ -24,20 +24,20 @@ def cpu_quota(proc: Path = PROC) -> float | None:
 
 
 def memory_limit(proc: Path = PROC) -> int | None:
-    """How many bytes may be used, at most; None without a limit."""
+    """Says how many bytes may be used, at most; None without a limit."""
     names = ("memory.max", "memory.high", "memory.limit_in_bytes")
     texts = [text(folder / name).strip() for folder in _folders("memory", proc) for name in names]
     return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
 def throttling_files(proc: Path = PROC) -> list[str]:
-    """The files that say how long this process and its like were held back for their quota."""
+    """Returns the files that say how long this process and its like were held back for their quota."""
     paths = [folder / "cpu.stat" for folder in _folders("cpu", proc)]
     return [str(path) for path in paths if path.is_file()]
 
 
 def throttled_seconds(texts: list[str]) -> float:
-    """What such files say together: microseconds in version 2, nanoseconds in version 1."""
+    """Says what such files say together: microseconds in version 2, nanoseconds in version 1."""
     units = {"throttled_usec": 1e6, "throttled_time": 1e9}
     pairs = [line.split() for text in texts for line in text.splitlines()]
     return sum(int(pair[1]) / units[pair[0]] for pair in pairs if pair and pair[0] in units)

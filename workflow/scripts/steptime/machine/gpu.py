@@ -68,7 +68,7 @@ def asked(module: Any, question: str, *arguments: Any) -> Any:
 
 
 def gpus() -> list[dict[str, Any]]:
-    """What each NVIDIA GPU of this machine is, in the order of their slots; [] where there is none.
+    """Says what each NVIDIA GPU of this machine is, in the order of their slots; [] where there is none.
 
     `index`, `uuid`, `model`, `memory_bytes`, `driver`, `cuda` (the newest that the driver knows) and what of FACTS it
     tells. Of a GPU that is divided (MIG), each of its instances in its place.
@@ -87,7 +87,7 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `known` that CUDA_VISIBLE_DEVICES names, by number or beginning of a UUID, as CUDA reads it."""
+    """Returns those of `known` that CUDA_VISIBLE_DEVICES names, by number or beginning of a UUID, as CUDA reads it."""
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         return known
@@ -117,12 +117,12 @@ def at_work(uuids: list[str]) -> list[int]:
 
 
 def was_full(reason: str) -> bool:
-    """Whether what stopped a worker was that a GPU's memory was full."""
+    """Tells whether what stopped a worker was that a GPU's memory was full."""
     return any(words in reason.lower() for words in FULL)
 
 
 def driver_links(folder: Path) -> str:
-    """A folder with links to the driver's libraries where the user's LD_LIBRARY_PATH leads to them, else ''.
+    """Returns a folder with links to the driver's libraries where the user's LD_LIBRARY_PATH leads to them, else ''.
 
     Nothing else of that path reaches a worker: another CUDA would take the place of the environment's own.
     """
@@ -201,8 +201,8 @@ class Watch:
         }
 
     def facts(self) -> dict[str, Any]:
-        """What else is known of the GPUs: which they are, lowest and highest MHz (mean over the GPUs), by what their
-        energy is known, seconds for which each of HELD_BACK held a clock back.
+        """Says what else is known of the GPUs: which they are, lowest and highest MHz (mean over the GPUs), by what
+        their energy is known, seconds for which each of HELD_BACK held a clock back.
         """
         uuids = [asked(self.nvml, "nvmlDeviceGetUUID", handle) for handle in self.handles]
         facts: dict[str, Any] = {"uuids": uuids, "energy_by": self._joules()[1]}
@@ -257,13 +257,13 @@ class Watch:
         return used
 
     def _sum(self, question: str, take: Any = int, *arguments: Any) -> int | None:
-        """The sum over the GPUs of what `take` finds in the answers; None where one of them has none."""
+        """Returns the sum over the GPUs of what `take` finds in the answers; None where one of them has none."""
         found = [asked(self.nvml, question, handle, *arguments) for handle in self.handles]
         return None if not found or None in found else sum(map(take, found))
 
 
 def _parts(module: Any, index: int) -> list[Any]:
-    """The handle of a GPU, or those of the instances that it is divided into."""
+    """Returns the handle of a GPU, or those of the instances that it is divided into."""
     handle = asked(module, "nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return []

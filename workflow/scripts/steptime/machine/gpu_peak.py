@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def measure(platform: str, environments: list[str]) -> dict[str, Any]:
-    """What `measure_here` returns in a process that sees the GPUs of a cell; {"reason"} where it fails."""
+    """Says what `measure_here` returns in a process that sees the GPUs of a cell; {"reason"} where it fails."""
     try:
         libraries = find_libraries(environments)
     except CudaError as error:
@@ -123,7 +123,7 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
 
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
-    """What the first GPU that this process sees reaches: `flops_per_second` of float32, `bytes_per_second`, each
+    """Says what the first GPU that this process sees reaches: `flops_per_second` of float32, `bytes_per_second`, each
     product, copy and transfer that is known here, and `peers` (`peer_speed`); {"reason"} where a call fails.
     """
     try:
@@ -192,7 +192,7 @@ def peer_speed(cuda: "Cuda", device: int) -> dict[str, Any]:
 
 
 def shortest(cuda: "Cuda", work: Callable[[], Any]) -> float:
-    """Seconds of the fastest of many times that `work` was done, of blocks that the GPU's events see."""
+    """Returns seconds of the fastest of many times that `work` was done, of blocks that the GPU's events see."""
     work()
     once = cuda.seconds(work, 1)
     times = max(1, int(SECONDS / 5 / max(once, 1e-7)))
@@ -228,7 +228,7 @@ class Cuda:
         self._check(getattr(self.runtime, name)(*arguments), name, FAILURES)
 
     def count(self) -> int:
-        """How many GPUs this process sees."""
+        """Says how many GPUs this process sees."""
         number = ctypes.c_int()
         self.call("cudaGetDeviceCount", ctypes.byref(number))
         return number.value
@@ -275,7 +275,7 @@ class Cuda:
         self.call("cudaMemcpyPeerAsync", *pointers, ctypes.c_size_t(size), None)
 
     def multiply(self, size: int, values: int, result: int, kind: int, computed: int) -> bool:
-        """A product of a square matrix with its transpose; False where this kind of numbers is not known."""
+        """Returns a product of a square matrix with its transpose; False where this kind of numbers is not known."""
         one, none = ctypes.c_float(1), ctypes.c_float(0)
         matrix = ctypes.c_void_p(values), kind, size
         code = self.blas.cublasGemmEx(
@@ -290,7 +290,7 @@ class Cuda:
         return True
 
     def seconds(self, work: Callable[[], Any], times: int) -> float:
-        """Seconds between two events of the GPU around so many times of `work`."""
+        """Returns seconds between two events of the GPU around so many times of `work`."""
         self.call("cudaEventRecord", self.begun, None)
         for _ in range(times):
             work()

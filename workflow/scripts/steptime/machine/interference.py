@@ -29,7 +29,7 @@ class Snapshot:
 
 
 def disturbed(seen: Mapping[str, Any]) -> bool:
-    """Whether what `between` gave is beyond the limits; what is not known (None or NaN) is within them."""
+    """Tells whether what `between` gave is beyond the limits; what is not known (None or NaN) is within them."""
     return bool(
         (seen.get("foreign_cpus") or 0) > MOST_FOREIGN_CPUS
         or (seen.get("steal_share") or 0) > MOST_STEAL_SHARE
@@ -38,15 +38,15 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
 
 
 def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
-    """The machine now; of `cpus` or of all, what was stolen and the clock rate."""
+    """Returns the machine now; of `cpus` or of all, what was stolen and the clock rate."""
     return parse(Path("/proc/stat").read_text(), Path("/proc/cpuinfo").read_text(), cpus)
 
 
 def parse(
     stat: str, cpuinfo: str, cpus: Iterable[int] | None = None, throttling: list[str] | None = None
 ) -> Snapshot:
-    """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of cpuinfo and
-    of control groups' cpu.stat.
+    """Returns a snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of
+    cpuinfo and of control groups' cpu.stat.
 
     Where containers number their CPUs anew, `cpus` are not among them: then all count.
     """
@@ -71,7 +71,7 @@ def parse(
 
 
 def growth(readings: Sequence[float | None]) -> float | None:
-    """What a counter grew by in windows, from readings at the ends of each; None where one is missing."""
+    """Says what a counter grew by in windows, from readings at the ends of each; None where one is missing."""
     known = [reading for reading in readings if reading is not None]
     if not known or len(known) < len(readings) or len(known) % 2:
         return None

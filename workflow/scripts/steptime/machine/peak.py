@@ -83,7 +83,7 @@ def measure(threads: int) -> dict[str, Any]:
 
 
 def measure_once(threads: int) -> dict[str, Any]:
-    """What `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
+    """Says what `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
     command = [sys.executable, "-m", "steptime.machine.peak", "--threads", str(threads)]
     clean = isolated(ONE_THREAD, "cpu", str(SCRIPTS))
     done = subprocess.run(command, env=clean, stdout=subprocess.PIPE, text=True)
@@ -95,8 +95,8 @@ def measure_once(threads: int) -> dict[str, Any]:
 
 
 def measure_here(threads: int) -> dict[str, Any]:
-    """What this process reaches on the CPUs of a cell with as many threads: `flops_per_second`, `bytes_per_second`,
-    each size (`products`) and kernel (`streams`), and the interference meanwhile.
+    """Says what this process reaches on the CPUs of a cell with as many threads: `flops_per_second`,
+    `bytes_per_second`, each size (`products`) and kernel (`streams`), and the interference meanwhile.
     """
     cpus = machine.cpus_for(threads)
     os.sched_setaffinity(0, cpus)

@@ -18,12 +18,12 @@ GPUS_BY_SLURM = "STEPTIME_GPUS_BY_SLURM"
 
 
 def entry(platform: str) -> dict[str, Any]:
-    """What the configuration of the run says of a platform; nothing where the program is not part of a run."""
+    """Says what the configuration of the run says of a platform; nothing where the program is not part of a run."""
     return run.facts().get("platforms", {}).get(platform, {})
 
 
 def nodes_of(needs: dict[str, Any], devices: int) -> int:
-    """How many nodes a cell on so many devices has of a platform with this entry."""
+    """Says how many nodes a cell on so many devices has of a platform with this entry."""
     return needs.get("cluster", {}).get("nodes", 1) if devices > 1 else 1
 
 
@@ -41,7 +41,7 @@ def refusal(platform: str) -> str | None:
 
 
 def lacking(needs: dict[str, Any]) -> str | None:
-    """The first thing that the platform needs and this machine does not have; None where it has everything."""
+    """Returns the first thing that the platform needs and this machine does not have; None where it has everything."""
     if "cpu" in needs and not _has_words(model := machine.cpu()["model"], needs["cpu"]):
         return f"its processor is '{model}', and '{needs['cpu']}' is needed"
     if needs.get("device") == "gpu" or "gpu" in needs:
@@ -61,12 +61,12 @@ def lacking(needs: dict[str, Any]) -> str | None:
 
 
 def is_here(needs: dict[str, Any]) -> bool:
-    """Whether this very machine is a platform with this entry, and no cluster gives it."""
+    """Tells whether this very machine is a platform with this entry, and no cluster gives it."""
     return "cluster" not in needs and lacking(needs) is None
 
 
 def disturbance(most_foreign_cpus: float) -> str | None:
-    """What others do on this node right now: CPUs kept busy, programs on the GPUs; None where it is quiet."""
+    """Says what others do on this node right now: CPUs kept busy, programs on the GPUs; None where it is quiet."""
     before, used, began = interference.snapshot(), time.process_time(), time.monotonic()
     time.sleep(LOAD_SECONDS)
     wall, used = time.monotonic() - began, time.process_time() - used
@@ -77,7 +77,7 @@ def disturbance(most_foreign_cpus: float) -> str | None:
 
 
 def at_work(uuids: list[str]) -> str | None:
-    """Who else is at work on these GPUs right now; None where they are free."""
+    """Says who else is at work on these GPUs right now; None where they are free."""
     if others := gpu.at_work(uuids):
         names = ", ".join(map(str, others))
         return f"other programs are at work on its GPUs (process {names}), and a cell must have them to itself"
@@ -85,37 +85,37 @@ def at_work(uuids: list[str]) -> str | None:
 
 
 def name() -> str:
-    """The node's name where SLURM gave the node, this host's otherwise."""
+    """Returns the node's name where SLURM gave the node, this host's otherwise."""
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
 def own_gpus() -> list[dict[str, Any]]:
-    """The GPUs that this process or job may use."""
+    """Returns the GPUs that this process or job may use."""
     if GPUS_BY_SLURM in os.environ:
         return _gpus_by_slurm(os.environ["SLURM_JOB_ID"])
     return gpu.given(machine.gpus())
 
 
 def fitting_gpus(needs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of them that are the model which a platform needs."""
+    """Returns those of them that are the model which a platform needs."""
     known = own_gpus()
     return [each for each in known if "gpu" not in needs or _is_model(each["model"], needs["gpu"])]
 
 
 def capability(needs: dict[str, Any]) -> float | None:
-    """The lowest compute capability of the GPUs here that fit a platform; None where it is not known."""
+    """Returns the lowest compute capability of the GPUs here that fit a platform; None where it is not known."""
     told = [each.get("compute_capability") for each in fitting_gpus(needs)]
     return min((major + minor / 10 for major, minor in filter(None, told)), default=None)
 
 
 def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
-    """The variables that show a worker the first `count` GPUs that fit: by UUID, the same in any container."""
+    """Returns the variables that show a worker the first `count` GPUs that fit: by UUID, the same in any container."""
     uuids = [each["uuid"] for each in fitting_gpus(needs)[:count]]
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(uuids)}
 
 
 def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
-    """Those of GRES=gpu:k80:2(IDX:0-1) of the job's nodes, by their type; their numbers stand in for UUIDs."""
+    """Returns those of GRES=gpu:k80:2(IDX:0-1) of the job's nodes, by their type; their numbers stand in for UUIDs."""
     shown = subprocess.check_output(["scontrol", "-d", "show", "job", job], text=True)
     granted = [word.partition("(")[0] for word in shown.split() if word.startswith("GRES=gpu:")]
     parts = [each.split(":") for each in granted]
@@ -124,7 +124,7 @@ def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
 
 
 def _has_words(text: str, wanted: str) -> bool:
-    """Whether the words stand in the text one after another, whole: "v3" is not in "v30"."""
+    """Tells whether the words stand in the text one after another, whole: "v3" is not in "v30"."""
     return f" {' '.join(wanted.split())} ".casefold() in f" {' '.join(text.split())} ".casefold()
 
 

@@ -18,7 +18,7 @@ ENDING_SECONDS = 5.0
 
 
 def ancestors() -> Iterator[int]:
-    """The processes above this one, the nearest first."""
+    """Returns the processes above this one, the nearest first."""
     return (each.pid for each in psutil.Process().parents())
 
 
@@ -67,6 +67,6 @@ def proportional_memory(pid: int) -> int:
 
 
 def kernel_kills() -> int:
-    """How many processes the kernel has killed for want of memory since boot."""
+    """Says how many processes the kernel has killed for want of memory since boot."""
     lines = text("/proc/vmstat").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
-    """Every package with its `cores` (lists of CPU numbers) and `caches` (level, kind, bytes, CPU numbers)."""
+    """Returns every package with its `cores` (lists of CPU numbers) and `caches` (level, kind, bytes, CPU numbers)."""
     found: dict[int, dict[str, Any]] = {}
     for folder in sorted(cpus.glob("cpu[0-9]*"), key=lambda path: int(path.name[3:])):
         topology = folder / "topology"
@@ -59,7 +59,7 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
 
 
 def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
-    """Every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter too low."""
+    """Returns every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter too low."""
     pages: dict[int, int] = {}
     node = 0
     for words in map(str.split, (read_text(zones) or "").splitlines()):

@@ -52,7 +52,7 @@ def merge(
     looks: list[int] | None = None,
     statistics: dict[str, Any] | None = None,
 ) -> pa.Table:
-    """All rows of the shards of cells of one task.
+    """Returns all rows of the shards of cells of one task.
 
     The metadata have what their footers say: machines by id, software by environment with its workers' `settings` by
     platform and mode, arithmetic by environment and mode, `resources` by key, and as `told` the keys of those whose

@@ -28,7 +28,7 @@ PLACE += ["devices", "exchange", "worker_digest"]
 
 
 def by_proof(row: Row) -> Row:
-    """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
+    """Returns a row as the proof at hand judges it: a stricter one refuses what was measured before it."""
     proof = _proof(proof_name(row))
     refused = (
         row["status"] == "ok"
@@ -41,7 +41,8 @@ def by_proof(row: Row) -> Row:
 
 
 def by_losses(rows: list[Row]) -> list[Row]:
-    """Rows of cells; those are refused whose first loss is not that of their network, mini-batch and start values.
+    """Returns rows of cells; those are refused whose first loss is not that of their network, mini-batch and start
+    values.
 
     The reference tells what it must be: two frameworks that make the same mistake would outvote a right one.
     Where there is none, most of at least three frameworks do, each with one voice.
@@ -71,7 +72,7 @@ def by_losses(rows: list[Row]) -> list[Row]:
 
 
 def by_place(rows: list[Row], siblings: Iterable[Row] = ()) -> list[Row]:
-    """Rows of cells; where one of a place is refused, of these or of `siblings`, none of it has a time."""
+    """Returns rows of cells; where one of a place is refused, of these or of `siblings`, none of it has a time."""
     refused = {_place(row): row for row in [*siblings, *rows] if row["status"] == "not_equivalent"}
     judged = []
     for row in rows:
@@ -89,7 +90,7 @@ def by_gradients(
     siblings: Iterable[Row] = (),
     shown_by: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
-    """Rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
+    """Returns rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
 
     `siblings` are rows of other cells. `shown_by` names, by key, the cell of this run that shows the gradients for
     another cell; it is None until that cell is measured.
@@ -150,7 +151,7 @@ def _of_file(path: Path, precision: str, of: str = "") -> tuple[float, float, st
 
 
 def _agreed(rows: list[Row], precision: str) -> tuple[float, float, str] | None:
-    """The same of what most frameworks agree on; None where they do not."""
+    """Returns the same of what most frameworks agree on; None where they do not."""
     voices = defaultdict(list)
     for row in rows:
         voices[row["framework"]].append(row["first_loss"])

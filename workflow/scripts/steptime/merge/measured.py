@@ -81,7 +81,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def of_table(table: pa.Table, source: str) -> Measured:
-    """What merged rows say, which lie in `source`. Raises merge.summary.MixedRowsError."""
+    """Says what merged rows say, which lie in `source`. Raises merge.summary.MixedRowsError."""
     description = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
@@ -101,12 +101,12 @@ def logical_cores(machines: dict[str, dict[str, Any]]) -> dict[str, int]:
 
 
 def was_told(settings: dict[str, Any]) -> bool:
-    """Whether `worker.kernels` told a library of products to take newer code, by the settings of a worker."""
+    """Tells whether `worker.kernels` told a library of products to take newer code, by the settings of a worker."""
     return str(settings.get("kernels", "")).startswith(("AVX2", "Haswell"))
 
 
 def taken(registers: str) -> str:
-    """The registers that a library takes which was told to use AVX2, of those that it has code for."""
+    """Returns the registers that a library takes which was told to use AVX2, of those that it has code for."""
     return registers.replace("AVX-512", "AVX2")
 
 
@@ -133,7 +133,7 @@ def _with_arithmetic(
 
 
 def _blas(known: dict[str, Any]) -> list[str]:
-    """The libraries of products of an environment."""
+    """Returns the libraries of products of an environment."""
     found = known.get("blas", [])
     leads = MADE_FOR_PROCESSORS & {*found}
     return [each for each in found if not (leads and each == REFERENCE)]

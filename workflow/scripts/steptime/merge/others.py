@@ -26,7 +26,7 @@ class Grid:
 
 
 def read(plan_path: Path) -> Grid:
-    """What lies here as this plan asks for it."""
+    """Says what lies here as this plan asks for it."""
     grid = Grid(plan_path.stem)
     statistics = plan_path.parents[1] / "statistics" / plan_path.name
     estimates = json.loads(statistics.read_text()) if statistics.exists() else None

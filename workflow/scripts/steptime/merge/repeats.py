@@ -81,7 +81,7 @@ def choose(pairs: Iterable[Pair], costs: Mapping[str, float], left: float) -> li
 
 
 def seconds(rows: pd.DataFrame) -> dict[str, float]:
-    """The seconds of the last process of each result, by its key: the first one proves more."""
+    """Returns the seconds of the last process of each result, by its key: the first one proves more."""
     processes = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
     took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds() + AROUND
     keys = [key(row) for row in processes.to_dict("records")]

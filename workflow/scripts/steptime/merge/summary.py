@@ -62,7 +62,7 @@ def summarise(
     planned: Sequence[int] = (),
     statistics: Statistics | None = None,
 ) -> pd.DataFrame:
-    """One row per cell, in the order in which the cells first appear; columns are COLUMNS.
+    """Returns one row per cell, in the order in which the cells first appear; columns are COLUMNS.
 
     `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the number of
     logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any repeat is ok and none
@@ -109,7 +109,7 @@ def _refuse_regions(frame: pd.DataFrame) -> None:
 
 
 def region_text(region: Any) -> str:
-    """The timed region as words, 'forward, loss, backward', from a list or from a text with commas."""
+    """Returns the timed region as words, 'forward, loss, backward', from a list or from a text with commas."""
     parts = region.split(",") if isinstance(region, str) else region
     return ", ".join(part.strip() for part in parts)
 
@@ -139,7 +139,7 @@ def _marks(cell: Row, logical: int | None) -> list[str]:
 
 
 def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
-    """The rows that `_summary` reads, with None for what is missing."""
+    """Returns the rows that `_summary` reads, with None for what is missing."""
     names = [*IDENTITY, *FACTS, *MEASURED, "repeat", "status", "reason", "seconds"]
     known = {
         name: frame[name].astype(object).where(frame[name].notna(), None)
@@ -150,7 +150,7 @@ def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
 
 
 def shortened(text: str) -> str:
-    """A reason as it is shown: whole, or its beginning and where the whole is."""
+    """Returns a reason as it is shown: whole, or its beginning and where the whole is."""
     if len(text) <= MOST_LETTERS:
         return text
     return text[: MOST_LETTERS - len(SHORTENED)].rstrip() + SHORTENED
@@ -203,7 +203,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
 
 
 def _undisturbed(timed: list[Row]) -> tuple[list[Row], int]:
-    """The rows of runs that nothing disturbed, where two are left, and how many runs are not among them."""
+    """Returns the rows of runs that nothing disturbed, where two are left, and how many runs are not among them."""
     disturbed = {
         first["repeat"] for first in _first_of_repeats(timed) if interference.disturbed(first)
     }
@@ -214,7 +214,7 @@ def _undisturbed(timed: list[Row]) -> tuple[list[Row], int]:
 
 
 def _drifts(seconds: list[float]) -> bool:
-    """Whether the samples of a run, eighteen or more, end slower or faster than they begin."""
+    """Tells whether the samples of a run, eighteen or more, end slower or faster than they begin."""
     third = len(seconds) // 3
     grown = median(seconds[-third:]) / median(seconds[:third]) if third >= 6 else 1.0
     return not 1 / DRIFT < grown < DRIFT

@@ -40,7 +40,7 @@ class Trained:
         return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
 
     def only(self, runs: pd.DataFrame) -> "Trained":
-        """Some of the trainings, with their epochs."""
+        """Returns some of the trainings, with their epochs."""
         epochs = self.epochs[self.epochs["key"].isin(runs["key"])]
         return replace(self, runs=runs, epochs=epochs)
 
@@ -64,12 +64,12 @@ class Trained:
 
 
 def read(path: Path) -> Trained:
-    """The trainings that `merge.cells` put together. Raises InputError."""
+    """Returns the trainings that `merge.cells` put together. Raises InputError."""
     return of_table(read_table(path), str(path))
 
 
 def of_table(table: pa.Table, source: str) -> Trained:
-    """What merged rows of trainings say, which lie in `source`."""
+    """Says what merged rows of trainings say, which lie in `source`."""
     known = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["key"] = [key_of(row) for row in rows.to_dict("records")]
@@ -89,13 +89,13 @@ def of_table(table: pa.Table, source: str) -> Trained:
 
 
 def judged(trained: Trained) -> Trained:
-    """Those that have an accuracy: what is trained to give its images back has none."""
+    """Returns those that have an accuracy: what is trained to give its images back has none."""
     without = trained.epochs.loc[trained.epochs["accuracy"].isna(), "key"]
     return trained.only(trained.runs[~trained.runs["key"].isin(without)])
 
 
 def in_step(trained: Trained) -> pd.DataFrame:
-    """The epochs of all trainings that did not fail, up to the last one that each of them has."""
+    """Returns the epochs of all trainings that did not fail, up to the last one that each of them has."""
     finished = trained.runs[trained.runs["status"].isin(["ok", NOT_REACHED])]
     common = finished["epochs"].min() if len(finished) else 0
     epochs = trained.epochs

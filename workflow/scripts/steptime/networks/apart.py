@@ -24,7 +24,7 @@ NORMS = ("batch_norm", "group_norm")
 
 
 def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
-    """The entries of a network's layers by name, equal layers once, with what stands around them.
+    """Returns the entries of a network's layers by name, equal layers once, with what stands around them.
 
     `part_of` says of each which network and layer it is of, how many `times` that has it, and under `less` how much of
     which other entry is no part of it.
@@ -79,7 +79,7 @@ def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
 
 
 def _chains(nodes: list[Node]) -> list[list[Node]]:
-    """Each node that multiplies by weights with those behind it that do not and take it alone."""
+    """Returns each node that multiplies by weights with those behind it that do not and take it alone."""
     takers: dict[str, list[Node]] = {}
     for node in nodes:
         for each in node["inputs"]:

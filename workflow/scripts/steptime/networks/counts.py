@@ -28,12 +28,12 @@ def count_layers(spec: Spec) -> int:
 
 
 def normalises(spec: Spec) -> bool:
-    """Whether a layer takes statistics of the mini-batch, which those of its shares are not."""
+    """Tells whether a layer takes statistics of the mini-batch, which those of its shares are not."""
     return any(LAYERS[node["op"]].normalises_by for node in spec["nodes"])
 
 
 def single_values(spec: Spec, batch: int) -> str:
-    """Why a mini-batch is too small for the network's statistics; '' where it is not."""
+    """Says why a mini-batch is too small for the network's statistics; '' where it is not."""
     for node in spec["nodes"]:
         if node["op"] == "batch_norm" and batch * math.prod(node["in_shape"][1:]) == 1:
             return (

@@ -32,7 +32,7 @@ def _fitting(entry: Entry, specify: Callable[[Entry], Any]) -> Entry | None:
 
 
 def _without_names(value: Any, sizes: dict[str, int], key: str = "") -> Any:
-    """The numbers that names of sizes mean, wherever a size can be."""
+    """Returns the numbers that names of sizes mean, wherever a size can be."""
     if isinstance(value, list):
         return [_without_names(each, sizes, key) for each in value]
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def _without_names(value: Any, sizes: dict[str, int], key: str = "") -> Any:
 
 
 def _divided(entry: Entry, by: int) -> Entry:
-    """The entry with so many times fewer features, words and steps."""
+    """Returns the entry with so many times fewer features, words and steps."""
 
     def smaller(size: int) -> int:
         return size if size < LEAST else max(LEAST if by > size // LEAST else size // by, 1)
@@ -72,7 +72,7 @@ def _divided(entry: Entry, by: int) -> Entry:
 
 
 def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
-    """The entry with images halved as often as all maps keep two rows and columns that had them."""
+    """Returns the entry with images halved as often as all maps keep two rows and columns that had them."""
     if entry["input"]["kind"] != "image":
         return entry
     wide = _wide_maps(specify(entry))
@@ -88,7 +88,7 @@ def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
 
 
 def _wide_maps(spec: Any) -> set[str]:
-    """The layers whose images have two rows and columns at least."""
+    """Returns the layers whose images have two rows and columns at least."""
     return {
         node["name"]
         for node in spec["nodes"]

@@ -60,7 +60,7 @@ for missing in ("clip_norm", "clipnorm", "clip_value", "clipvalue", "gradient_cl
 
 
 def as_number(text: str) -> str:
-    """How YAML wants the number that a text is; '' where it is none."""
+    """Says how YAML wants the number that a text is; '' where it is none."""
     try:
         return f"{float(text):g}"
     except ValueError:
@@ -84,7 +84,7 @@ def check_keys(
 
 
 def write_instead(name: str, known: Iterable[str]) -> str:
-    """What to write in place of an unknown name: the nearest known one, or one of all."""
+    """Says what to write in place of an unknown name: the nearest known one, or one of all."""
     name, known = name.lower(), sorted(known)
     if name in WISHES:
         return WISHES[name]

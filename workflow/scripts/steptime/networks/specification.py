@@ -103,13 +103,14 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
 
 
 def _options_of(nodes: list[dict[str, Any]]) -> list[str]:
-    """What adapters must declare besides kinds: "kind option"."""
+    """Says what adapters must declare besides kinds: "kind option"."""
     found = {f"{node['op']} {key}" for node in nodes for key in LAYERS[node["op"]].options_of(node)}
     return sorted(found)
 
 
 def tiny(kind: str, option: str = "") -> dict[str, Any]:
-    """The smallest network of a layer kind: the example of its record, or else the layer between two dense ones.
+    """Returns the smallest network of a layer kind: the example of its record, or else the layer between two dense
+    ones.
 
     Or that of one of its options.
     """
@@ -120,7 +121,7 @@ def tiny(kind: str, option: str = "") -> dict[str, Any]:
 
 
 def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
-    """The entry of `name` with everything that a variant takes from its network filled in."""
+    """Returns the entry of `name` with everything that a variant takes from its network filled in."""
     entry = catalogue[name]
     if "variant_of" not in entry:
         return entry
@@ -131,7 +132,7 @@ def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
 
 
 def used_records(spec: dict[str, Any]) -> set[str]:
-    """Those of `RECORDS` that a network is built, trained and proven with."""
+    """Returns those of `RECORDS` that a network is built, trained and proven with."""
     return {node["op"] for node in spec["nodes"]} | {
         spec["loss"],
         spec["optimiser"]["name"],
@@ -165,7 +166,7 @@ class _Builder:
         self.counts: dict[str, int] = {}
 
     def number(self, value: Any) -> Any:
-        """The number that a word stands for; anything else as it is."""
+        """Returns the number that a word stands for; anything else as it is."""
         if not isinstance(value, str):
             return value
         if value not in self.sizes:
@@ -322,7 +323,7 @@ class _Builder:
         self.last = name
 
     def values(self, owner: str, kind: LayerKind, options: dict[str, Any]) -> dict[str, Any]:
-        """The values of a layer, with words looked up. Raises ValueError for one that its kind cannot have."""
+        """Returns the values of a layer, with words looked up. Raises ValueError for one that its kind cannot have."""
         found = {}
         for key, value in options.items():
             values = kind.values_of(key)
@@ -356,5 +357,5 @@ class _Builder:
 
 
 def _form(shape: Shape) -> str:
-    """Which of `FORMS` numbers of a shape have."""
+    """Says which of `FORMS` numbers of a shape have."""
     return ("row", "sequence", "image")[len(shape) - 1]

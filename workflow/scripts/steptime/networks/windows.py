@@ -17,7 +17,7 @@ def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
 
 
 def pad(x: Array, node: Node, value: float) -> Array:
-    """The images with `padding` rows and columns of a value on every side."""
+    """Returns the images with `padding` rows and columns of a value on every side."""
     around = edges(node)
     if not any(map(any, around)):
         return x
@@ -27,14 +27,14 @@ def pad(x: Array, node: Node, value: float) -> Array:
 
 
 def windows(padded: Array, node: Node) -> Array:
-    """Every window of an image: (batch, channels, height, width, rows of the kernel, its columns)."""
+    """Returns every window of an image: (batch, channels, height, width, rows of the kernel, its columns)."""
     (down, along), (lower, further) = pair(node["stride"]), pair(node.get("dilation", 1))
     seen = np.lib.stride_tricks.sliding_window_view(padded, _reach(node), (2, 3))
     return seen[:, :, ::down, ::along, ::lower, ::further]
 
 
 def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
-    """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in place."""
+    """Returns the transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in place."""
     if node["kernel"] == node["stride"] == 1 and not node["padding"]:
         return pieces[..., 0]
     total = blank(shape)
@@ -67,13 +67,13 @@ def unpad(padded: Array, node: Node) -> Array:
 
 
 def _reach(node: Node) -> tuple[int, ...]:
-    """How many rows and columns a window spans."""
+    """Says how many rows and columns a window spans."""
     sides = zip(pair(node["kernel"]), pair(node.get("dilation", 1)), strict=True)
     return tuple((kernel - 1) * apart + 1 for kernel, apart in sides)
 
 
 def _count(extent: int, kernel: int, step: int, edge: int, apart: int, *, up: bool) -> int:
-    """How many windows fit; rounded `up`, the last one still begins in the image or in front of it."""
+    """Says how many windows fit; rounded `up`, the last one still begins in the image or in front of it."""
     room = extent + 2 * edge - (kernel - 1) * apart - 1
     if room < 0:
         raise ValueError(

@@ -28,8 +28,8 @@ def files_of_user(config: dict[str, Any]) -> list[str]:
 
 
 def of_run(first: Path | None = None) -> dict[str, Any]:
-    """The entries that the run goes by which is under way, as it began with them: an edit since then is for the next
-    one. Beside a run, those of the files of the last one here.
+    """Returns the entries that the run goes by which is under way, as it began with them: an edit since then is for
+    the next one. Beside a run, those of the files of the last one here.
     """
     known = run.facts()
     if run.is_under_way() and "entries" in known:
@@ -38,7 +38,7 @@ def of_run(first: Path | None = None) -> dict[str, Any]:
 
 
 def merged(paths: list[Path]) -> dict[str, Any]:
-    """The entries of files, which a run has checked."""
+    """Returns the entries of files, which a run has checked."""
     entries: dict[str, Any] = {}
     for path in paths:
         entries |= read_yaml(path)

@@ -58,7 +58,7 @@ def _as_they_come(tuning: pd.DataFrame | None) -> dict[tuple[Any, ...], dict[Any
 
 
 def _plain_entry(row: Row) -> dict[str, str]:
-    """The time of a framework as it comes, and how many times that of the same framework above."""
+    """Returns the time of a framework as it comes, and how many times that of the same framework above."""
     if pd.isna(row["plain_seconds"]):
         return {"time": DASH, "ratio": "", "says": why(row)}
     says = marked({"marks": row["plain_marks"]})
@@ -70,7 +70,7 @@ def _plain_entry(row: Row) -> dict[str, str]:
 
 
 def _entry(row: Row) -> dict[str, Any]:
-    """A result: its time, its ratio, what a reader sees when pointing at it, and the key of its samples."""
+    """Returns a result: its time, its ratio, what a reader sees when pointing at it, and the key of its samples."""
     if pd.isna(row["ratio"]):
         return {"time": DASH, "ratio": "", "kind": "dash", "says": why(row), "key": ""}
     word = row["verdict"] if pd.notna(row["verdict"]) else ""

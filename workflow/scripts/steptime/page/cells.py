@@ -42,8 +42,8 @@ def gather(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
-    """One row per result, with the names of COLUMNS. `compared` are rows of tables of times, each with its paper, which
-    give `theirs` and `ratio`; `shares` those of tables that compare ours with a peak.
+    """Returns one row per result, with the names of COLUMNS. `compared` are rows of tables of times, each with its
+    paper, which give `theirs` and `ratio`; `shares` those of tables that compare ours with a peak.
     """
     cells = pd.concat([part.cells for part in measured], ignore_index=True)
     cells = cells.drop_duplicates(IDENTITY)
@@ -65,7 +65,7 @@ def columns_of(cells: pd.DataFrame) -> list[Column]:
 
 
 def marks_of(cells: pd.DataFrame) -> dict[str, str]:
-    """What each mark that some of the results have means."""
+    """Says what each mark that some of the results have means."""
     marks = dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
     return {mark: MARK_WORDS.get(mark, mark) for mark in marks}
 

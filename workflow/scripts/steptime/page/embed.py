@@ -36,7 +36,7 @@ def drawing(path: Path, title: str) -> Markup:
 
 
 def notes(path: Path) -> list[str]:
-    """What `render.figures` wrote into the metadata of a figure's SVG."""
+    """Says what `render.figures` wrote into the metadata of a figure's SVG."""
     description = ElementTree.parse(path).find(f".//{DESCRIPTION}")
     return (description.text or "").splitlines() if description is not None else []
 
@@ -69,7 +69,7 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
 
 
 def common_words(artefacts: Iterable[dict[str, Any]]) -> list[str]:
-    """The sentences that stand around three tables or more, which a page says once."""
+    """Returns the sentences that stand around three tables or more, which a page says once."""
     files = (Path(file) for entry in artefacts if not entry["missing"] for file in entry["files"])
     pages = [layouts.read_page(file) for file in files if file.suffix == ".parquet"]
     counts = Counter(line for page in pages for line in {*page.facts, *page.notes})

@@ -35,7 +35,7 @@ def build(rows: pd.DataFrame, columns: Sequence[Column], name: str, caption: str
 
 
 def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
-    """The columns' titles and kinds, and the rows as lists, as JSON that may stand in a script element."""
+    """Returns the columns' titles and kinds, and the rows as lists, as JSON that may stand in a script element."""
     values = zip(*(map(plain, rows[column.name]) for column in columns), strict=True)
     described = [{"title": column.title, "kind": column.kind} for column in columns]
     content = {"columns": described, "rows": list(values)}
@@ -55,7 +55,7 @@ def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: whole numbers whole, others with DIGITS digits, what is missing as None."""
+    """Returns a value as JSON has it: whole numbers whole, others with DIGITS digits, what is missing as None."""
     if isinstance(value, str | list) or value is None:
         return value
     if pd.isna(value):

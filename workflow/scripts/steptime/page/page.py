@@ -66,8 +66,9 @@ def build(
     catalogue: dict[str, Any],
     output: Path,
 ) -> str:
-    """The page of a `job`: the grid's name, sampling and limits, and its artefacts, each with name, kind, about, paper,
-    files and why it is `missing`, or ''. `papers` are the contents of paper.yaml. Links are relative to `output`.
+    """Returns the page of a `job`: the grid's name, sampling and limits, and its artefacts, each with name, kind,
+    about, paper, files and why it is `missing`, or ''. `papers` are the contents of paper.yaml. Links are relative to
+    `output`.
     """
     common = embed.common_words(job["artefacts"])
     artefacts = [embed.artefact(entry, output.parent, common) for entry in job["artefacts"]]
@@ -143,7 +144,7 @@ def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) ->
 def _sections(
     artefacts: list[dict[str, Any]], papers: dict[str, dict[str, Any]], claims: pd.DataFrame | None
 ) -> list[dict[str, Any]]:
-    """The papers, those with the most claims first, each with its words and its artefacts, times first."""
+    """Returns the papers, those with the most claims first, each with its words and its artefacts, times first."""
     counts = {} if claims is None else claims["paper"].value_counts().to_dict()
     names = dict.fromkeys(entry["paper"] for entry in artefacts if entry["paper"])
     artefacts = sorted(artefacts, key=lambda entry: entry["kind"] != "times")
@@ -159,7 +160,7 @@ def _sections(
 
 
 def _library() -> Path:
-    """The library's file. The package is not imported: that takes longer than the rest of the page."""
+    """Returns the library's file. The package is not imported: that takes longer than the rest of the page."""
     spec = find_spec("itables")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
@@ -218,7 +219,7 @@ def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
 
 
 def _declared(settings: dict[str, dict[str, str]]) -> str:
-    """What workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
+    """Says what workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
     places: dict[str, list[str]] = {}
     for place, set_here in settings.items():
         text = ", ".join(f"{name} {value}" for name, value in set_here.items())

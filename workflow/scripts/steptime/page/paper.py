@@ -164,7 +164,7 @@ def _as_is(value: Any) -> Any:
 
 
 def _table(path: Path, common: list[str]) -> str:
-    """A table in Markdown, without the facts that the page says once."""
+    """Returns a table in Markdown, without the facts that the page says once."""
     page = tables.read_page(path)
     kept = [note for note in page.notes if not note.startswith(SAMPLES)]
     facts = [*_beside(path), *(fact for fact in page.facts if fact not in common)]
@@ -187,7 +187,7 @@ def _beside(path: Path) -> list[str]:
 
 
 def _narrow(text: str, paper: str = "") -> str:
-    """A table without the spaces that align its columns, under a heading without the paper's name."""
+    """Returns a table without the spaces that align its columns, under a heading without the paper's name."""
     text = text.replace(f"## {paper}: ", "## ", 1)
     return re.sub(r"(?m)^\|.*$", lambda line: re.sub(r" {2,}|-{4,}", _shorter, line[0]), text)
 
@@ -197,7 +197,7 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def _claims(paper: str, results: Path) -> str:
-    """The table of claims in the order of the paper: section by section, and as its file has them."""
+    """Returns the table of claims in the order of the paper: section by section, and as its file has them."""
     path = results / f"tables/{paper}_verdict.parquet"
     layout, data = tables.read_layout(path), pd.read_parquet(path, columns=["id", "section"])
     claims: Any = read_yaml(project.path(f"resources/papers/{paper}/findings.yaml"))

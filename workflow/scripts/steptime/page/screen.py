@@ -50,7 +50,7 @@ def lines(inputs: Inputs) -> list[str]:
 
 
 def disturbed(inputs: Inputs) -> list[str]:
-    """The results that were measured while something else was at work, in words."""
+    """Returns the results that were measured while something else was at work, in words."""
     rows = _rows(inputs)
     return [
         f"{row['framework_label']} on {row['network']} with {plural(row['threads'], 'thread')}"
@@ -59,7 +59,7 @@ def disturbed(inputs: Inputs) -> list[str]:
 
 
 def seconds_again(inputs: Inputs) -> float:
-    """What the runs have taken that were disturbed, as those of `cells.again`."""
+    """Says what the runs have taken that were disturbed, as those of `cells.again`."""
     runs = inputs.measured.rows.drop_duplicates([*IDENTITY, "repeat"])
     took = (runs["ended_at"] - runs["started_at"]).dt.total_seconds()
     are_disturbed = [interference.disturbed(row) for row in runs.to_dict("records")]
@@ -73,7 +73,7 @@ def _rows(inputs: Inputs) -> pd.DataFrame:
 
 
 def _matrix(place: dict[str, Any], names: Names) -> list[str]:
-    """The lines of one place: a heading, and one for each framework, in the order of their overall means."""
+    """Returns the lines of one place: a heading, and one for each framework, in the order of their overall means."""
     means, networks = place["overall"], place["lines"]
     meant = [name for name, mean in means.items() if mean["mean"] != DASH]
     count = sum(

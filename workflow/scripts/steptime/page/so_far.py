@@ -103,7 +103,7 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
 
 
 def _entry(inputs: Inputs) -> dict[str, Any]:
-    """An artefact as the report is told of it, with its table alone."""
+    """Returns an artefact as the report is told of it, with its table alone."""
     files = [f"{FOLDER}/tables/{inputs.name}.{ending}" for ending in ("html", "parquet")]
     entry = {"name": inputs.name, "kind": inputs.entry["kind"], "about": inputs.entry["says"]}
     return entry | {"paper": "", "missing": "", "files": files}

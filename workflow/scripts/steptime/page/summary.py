@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _answer(job: dict[str, Any], cells: Path) -> list[str]:
-    """Who is how fast, and which results were disturbed."""
+    """Says who is how fast, and which results were disturbed."""
     # Only where it is needed: it takes a second.
     from steptime.artefacts.inputs import Inputs
     from steptime.page import screen
@@ -72,7 +72,7 @@ def _answer(job: dict[str, Any], cells: Path) -> list[str]:
 
 
 def _places(made: list[Path]) -> list[str]:
-    """Where to read on: the report, or what was asked for by name."""
+    """Says where to read on: the report, or what was asked for by name."""
     folders = sorted({str(path.parent) for path in made if path != REPORT})
     others = sum(path != REPORT for path in made)
     if REPORT in made:

@@ -42,12 +42,12 @@ class Artefact:
 
 
 def files(root: Path) -> list[str]:
-    """The catalogues below `root`: the project's own, then the papers' by name."""
+    """Returns the catalogues below `root`: the project's own, then the papers' by name."""
     return [OWN, *sorted(str(path.relative_to(root)) for path in root.glob(PAPERS))]
 
 
 def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
-    """The artefacts of a catalogue by the names under which they are asked for."""
+    """Returns the artefacts of a catalogue by the names under which they are asked for."""
     owner = Path(file).parent.name
     return {
         f"{owner}_{name}": Artefact(f"{owner}_{name}", owner, file, entry)
@@ -56,7 +56,7 @@ def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
 
 
 def kinds() -> dict[str, list[str]]:
-    """What each kind of artefact can make, by the functions of its module, which is not imported."""
+    """Says what each kind of artefact can make, by the functions of its module, which is not imported."""
     functions = {
         path.stem: re.findall(r"^def (table|figure)\(", path.read_text("utf-8"), re.MULTILINE)
         for path in sorted(KINDS.glob("*.py"))
@@ -65,7 +65,7 @@ def kinds() -> dict[str, list[str]]:
 
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Which cells each artefact that has cells of its own is made of; networks are named with their variants."""
+    """Says which cells each artefact that has cells of its own is made of; networks are named with their variants."""
     (trained,) = (name for name, task in tasks.TASKS.items() if task.feeds == "trainings")
     selected: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
     for name, artefact in known.items():

@@ -45,7 +45,7 @@ def runners(
 
 
 def networks_of(configuration: Configuration) -> list[str]:
-    """The networks that the grid times, trains, or takes apart."""
+    """Returns the networks that the grid times, trains, or takes apart."""
     wanted = [task.policy(configuration.grid).networks for task in TASKS.values()]
     return list(dict.fromkeys(name for networks in wanted for name in networks))
 
@@ -64,7 +64,7 @@ def precisions_of(configuration: Configuration, device: str) -> list[str]:
 
 
 def datasets_of(configuration: Configuration, task: Task, network: str) -> list[str]:
-    """The data set that stands for a network's, checked against its input and classes; [''] without images."""
+    """Returns the data set that stands for a network's, checked against its input and classes; [''] without images."""
     if not task.needs_images:
         return [""]
     name = configuration.dataset_of(whole_dataset(configuration, network))
@@ -139,7 +139,7 @@ def devices_of(
 
 
 def shared_batch(configuration: Configuration, network: str, batch: int, devices: int) -> int:
-    """The mini-batch of all devices together, from that of one device."""
+    """Returns the mini-batch of all devices together, from that of one device."""
     if configuration.grid["scaling"] == "weak":
         return batch * devices
     if batch % devices:

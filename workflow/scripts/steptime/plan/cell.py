@@ -31,7 +31,7 @@ IDENTITY = [
 
 
 def without(*names: str) -> list[str]:
-    """The columns of IDENTITY but these."""
+    """Returns the columns of IDENTITY but these."""
     return [name for name in IDENTITY if name not in names]
 
 
@@ -94,18 +94,18 @@ def key_of(axes: Mapping[str, Any]) -> str:
 
 
 def network_of(axes: Mapping[str, Any]) -> str:
-    """The network of a cell, from its axes or from a row: a variant by its own name."""
+    """Returns the network of a cell, from its axes or from a row: a variant by its own name."""
     network: str = axes.get("variant") or axes["network"]
     return network
 
 
 def proof_name(axes: Mapping[str, Any]) -> str:
-    """The name of the proof of a cell, from its axes or from a row of its shard."""
+    """Returns the name of the proof of a cell, from its axes or from a row of its shard."""
     return f"{axes['environment']}.{axes['mode']}-{network_of(axes)}{proof_mark(axes)}"
 
 
 def proof_mark(axes: Mapping[str, Any]) -> str:
-    """What stands behind the name of such a proof: on which devices it is, if on several, and of what task."""
+    """Says what stands behind the name of such a proof: on which devices it is, if on several, and of what task."""
     devices = f".d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
     return devices + (f".{axes['task']}" if axes.get("task") in APART else "")
 
@@ -119,7 +119,7 @@ def apart_of(text: str) -> dict[str, Any]:
 
 
 def precision_of(text: str) -> str:
-    """The precision from what ROUNDED matches."""
+    """Returns the precision from what ROUNDED matches."""
     return text.removeprefix("-") or USUAL
 
 

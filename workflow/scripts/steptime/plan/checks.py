@@ -86,7 +86,7 @@ def _would_show(artefact: Artefact, grid: dict[str, Any]) -> bool:
 
 
 def _asked_networks(configuration: Configuration) -> list[str]:
-    """The networks that the grid measures in any way, and those that it only proves."""
+    """Returns the networks that the grid measures in any way, and those that it only proves."""
     networks = [*axes.networks_of(configuration), *axes.proven_of(configuration)]
     return list(dict.fromkeys(networks))
 

@@ -77,14 +77,14 @@ class Configuration:
         return [file for file in dict.fromkeys(self.written_in.values()) if file != written.PROJECT]
 
     def file_of(self, network: str) -> str:
-        """The file in which the entry of a network stands."""
+        """Returns the file in which the entry of a network stands."""
         return self.written_in.get(network, written.PROJECT)
 
     def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:
         return networks.specify(network, self.networks, narrow)
 
     def environments_of(self, name: str, devices: Collection[str] = ("cpu",)) -> list[str]:
-        """The environments that a name means: itself, or of a framework the first for each kind of device."""
+        """Returns the environments that a name means: itself, or of a framework the first for each kind of device."""
         if name not in self.frameworks:
             return [name]
         own, firsts = self.frameworks[name]["environments"], dict[str, str]()
@@ -93,7 +93,7 @@ class Configuration:
         return [first for device, first in firsts.items() if device in devices] or own[:1]
 
     def entry_of(self, environment: str) -> dict[str, Any]:
-        """The entry of the environment's framework, with what differs in this environment in its place."""
+        """Returns the entry of the environment's framework, with what differs in this environment in its place."""
         entry = self.frameworks[self.framework_of(environment)]
         return entry | entry["differing"].get(environment, {})
 
@@ -119,7 +119,7 @@ def load(
     capability_of: Callable[[dict[str, Any]], float | None] = lambda needs: None,
     asked: Collection[str] = (),
 ) -> Configuration:
-    """The configuration below `root`, with `config` as Snakemake has merged it. Raises ConfigurationError.
+    """Returns the configuration below `root`, with `config` as Snakemake has merged it. Raises ConfigurationError.
 
     `asked` are the names of the run's targets: WIDER is the grid of those that DEFAULT has not.
     `is_present` says whether this run can measure an optional platform, `capability_of` what its GPUs' capability is.
@@ -194,7 +194,7 @@ def _settle_minutes(grid: dict[str, Any], config: dict[str, Any]) -> None:
 
 
 def _popularity(config: dict[str, Any]) -> str:
-    """The file of a search engine's statistics, '' where none is named. Raises ConfigurationError."""
+    """Returns the file of a search engine's statistics, '' where none is named. Raises ConfigurationError."""
     named = config.get("popularity", "")
     if named and not os.path.isfile(Path(named).expanduser()):
         raise ConfigurationError(
@@ -266,7 +266,7 @@ def _named(loaded: Configuration) -> list[str]:
 
 
 def _all(wanted: str, loaded: Configuration) -> list[str]:
-    """The environments that a grid means by `all` or `history`."""
+    """Returns the environments that a grid means by `all` or `history`."""
     return [
         name
         for framework in loaded.frameworks.values()
@@ -276,7 +276,7 @@ def _all(wanted: str, loaded: Configuration) -> list[str]:
 
 
 def without_grid(root: Path) -> Configuration:
-    """The frameworks, networks and data sets of a folder, for who has no grid. Raises ConfigurationError."""
+    """Returns the frameworks, networks and data sets of a folder, for who has no grid. Raises ConfigurationError."""
     nothing: dict[str, Any] = {name: {} for name in ("platforms", "catalogue", "artefacts", "data")}
     return Configuration(grid={}, grid_name="", **_catalogues(root, {}), **nothing)
 
@@ -315,7 +315,7 @@ def _check_labels(entries: dict[str, Any], kind: str) -> None:
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:
-    """Every artefact of every catalogue. Raises ConfigurationError for a kind or cells that are not there."""
+    """Returns every artefact of every catalogue. Raises ConfigurationError for a kind or cells that are not there."""
     known: dict[str, Artefact] = {}
     for file in artefacts.files(root):
         content = read(root / file, root / "config" / "schemas" / "catalogue.yaml")
@@ -336,7 +336,7 @@ def _catalogue(root: Path) -> dict[str, Artefact]:
 
 
 def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """The platforms of `config/`, and those of the user's own file, which take the place of the same names."""
+    """Returns the platforms of `config/`, and those of the user's own file, which take the place of the same names."""
     own = [Path(config["platforms"])] if "platforms" in config else []
     known: dict[str, Any] = {}
     for path in (root / "config" / "platforms.yaml", *own):
@@ -391,7 +391,7 @@ def _sentence(loaded: Configuration, name: str, platform: str, environments: lis
 
 
 def built_for(entry: Mapping[str, Any]) -> str:
-    """The compute capabilities that an environment is built for, in words."""
+    """Returns the compute capabilities that an environment is built for, in words."""
     least, most = (entry["capability"].get(key) for key in ("least", "most"))
     if most is None:
         return f"{least:.1f} and newer"

@@ -51,13 +51,13 @@ def program_digest(*names: str) -> str:
 
 
 def module_path(name: str) -> Path:
-    """The file of a module below `workflow/scripts`, by its dotted name."""
+    """Returns the file of a module below `workflow/scripts`, by its dotted name."""
     path = SCRIPTS.joinpath(*name.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
-    """These Python files with all of the project that they import, directly or not, in order.
+    """Returns these Python files with all of the project that they import, directly or not, in order.
 
     A file that is no Python counts where a file beside it names it in a string; of a package that names its `__path__`
     all modules count but those of `unused` names that nothing imports besides.
@@ -102,7 +102,7 @@ def code_digest(
 
 
 def _kept(compute: Callable[[], Any], of: Any) -> Any:
-    """What `compute` returns, plain data, or what it returned once for the same `of`."""
+    """Says what `compute` returns, plain data, or what it returned once for the same `of`."""
     known, key = _cache(), digest([_OWN, of])
     if key not in known:
         known[key] = compute()
@@ -111,7 +111,7 @@ def _kept(compute: Callable[[], Any], of: Any) -> Any:
 
 @cache
 def _cache() -> dict[str, Any]:
-    """All that is kept; what is new is written when this process ends."""
+    """Returns all that is kept; what is new is written when this process ends."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(folder) / "steptime" / "digests.json"
     known: dict[str, Any] = {}
@@ -142,7 +142,7 @@ _OWN = [file_digest(Path(__file__)), *sys.version_info[:2]]
 
 @cache
 def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
-    """The project's files that a file with this text imports or names."""
+    """Returns the project's files that a file with this text imports or names."""
     others = _others(path.parent)
     if path.suffix != ".py":
         return [file for name, file in others.items() if f'"{name}"' in text or f"'{name}'" in text]
@@ -161,8 +161,8 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
 
 
 def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
-    """Every (level, module) that a Python text imports, every string in it that may name a file, and whether it names
-    its `__path__`.
+    """Returns every (level, module) that a Python text imports, every string in it that may name a file, and whether
+    it names its `__path__`.
     """
     imported, strings, lists_itself = [], set(), False
     for node in ast.walk(_tree(text)):
@@ -179,19 +179,19 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
 
 
 def _may_name_a_file(text: str) -> bool:
-    """Whether a text may be the name of a file that is no Python: such a name has an ending."""
+    """Tells whether a text may be the name of a file that is no Python: such a name has an ending."""
     return "." in text and len(text) < 100 and "\n" not in text
 
 
 @cache
 def _others(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are no Python, by name."""
+    """Returns the files of a folder that are no Python, by name."""
     return {file.name: file for file in folder.iterdir() if file.suffix not in (".py", ".pyc", "")}
 
 
 @cache
 def _files_of(scripts: Path, parts: tuple[str, ...]) -> list[Path]:
-    """The files of the project that importing a module of this name runs: packages on the way, and its own."""
+    """Returns the files of the project that importing a module of this name runs: packages on the way, and its own."""
     files = []
     for end in range(1, len(parts) + 1):
         path = scripts.joinpath(*parts[:end])
@@ -215,7 +215,7 @@ def _python_facts(text: str, records: Records) -> bytes:
 
 
 def _dump(node: Any, records: Records) -> str:
-    """A node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
+    """Returns a node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
     if isinstance(node, list):
         kept = [_dump(item, records) for item in node if not _asks_for_unused(item, records)]
         return f"[{','.join(kept)}]"
@@ -232,7 +232,7 @@ def _dump(node: Any, records: Records) -> str:
 
 
 def _without(node: Any, records: Records) -> Any:
-    """A dict of records, or a tuple of their names, without those that are not used; anything else as it is."""
+    """Returns a dict of records, or a tuple of their names, without those that are not used; anything else as it is."""
     if not isinstance(node, ast.Dict | ast.Tuple):
         return node
     listed = node.keys if isinstance(node, ast.Dict) else node.elts
@@ -275,7 +275,7 @@ def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
 
 
 def _defines(node: ast.stmt) -> list[str]:
-    """The names that a plain definition gives a value, none for any other statement."""
+    """Returns the names that a plain definition gives a value, none for any other statement."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []

@@ -12,7 +12,7 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
 
 
 def fits(devices: int, exchange: str) -> bool:
-    """Whether several devices, so many, can share their gradients so: they are two groups or more of one size."""
+    """Tells whether several devices, so many, can share their gradients so: they are two groups or more of one size."""
     size = GROUPED.get(exchange)
     return size is None or (devices > size and devices % size == 0)
 

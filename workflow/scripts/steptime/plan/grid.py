@@ -48,7 +48,7 @@ def expand(
     cores: int,
     shows: Callable[[str, Cell], bool] = lambda artefact, cell: False,
 ) -> Plan:
-    """The plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError.
+    """Returns the plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError.
 
     `shows` says which cells of `named_batches` an artefact is made of.
     """
@@ -145,7 +145,7 @@ def _cells(
     cores: int,
     shows: Callable[[Cell], bool],
 ) -> Iterator[Cell]:
-    """The cells that a selection asks for: a point of every axis, whatever the task."""
+    """Yields the cells that a selection asks for: a point of every axis, whatever the task."""
     task = TASKS[selection.get("task", USUAL_TASK)]
     policy = task.policy(configuration.grid)
     plain = bool(selection.get("plain"))
@@ -198,7 +198,7 @@ def _cells(
 def _running_order(
     configuration: Configuration, compared: set[str]
 ) -> Callable[[tuple[str, Cell]], tuple[int | str, ...]]:
-    """The key that sorts cells, with their keys, into interleaved trials, each task as a whole.
+    """Returns the key that sorts cells, with their keys, into interleaved trials, each task as a whole.
 
     Every repeat of the grid comes before the next one, so that a drift of the machine is seen as spread; what is
     compared stands side by side, in another order in each repeat (multiple interleaved trials: Abedi and Brecht,

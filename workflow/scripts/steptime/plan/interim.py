@@ -39,7 +39,7 @@ def repeats_of(grid: dict[str, Any]) -> Repeats:
 
 
 def chances(planned: Sequence[int]) -> dict[int, float]:
-    """The share of the whole chance by which each analysis may err, by the trial after which it is made."""
+    """Returns the share of the whole chance by which each analysis may err, by the trial after which it is made."""
     before = [0, *planned][:-1]
     return {
         trial: (trial - last) / planned[-1] for trial, last in zip(planned, before, strict=True)
@@ -47,7 +47,7 @@ def chances(planned: Sequence[int]) -> dict[int, float]:
 
 
 def is_further(planned: Sequence[int], trial: int) -> bool:
-    """Whether a trial is one that an interim analysis asks for."""
+    """Tells whether a trial is one that an interim analysis asks for."""
     return bool(planned) and trial > planned[0]
 
 
@@ -67,6 +67,6 @@ def is_chosen(file: str | Path, minutes: float) -> bool:
 def of_artefact(
     keys: Iterable[str], further: Iterable[str], cells: Mapping[str, Cell]
 ) -> list[str]:
-    """Those further cells that are repeats of some of an artefact's; `cells` are all of the plan."""
+    """Returns those further cells that are repeats of some of an artefact's; `cells` are all of the plan."""
     own = set(keys)
     return [key for key in further if replace(cells[key], repeat=1).key in own]

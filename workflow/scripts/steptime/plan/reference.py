@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def page(schemas: Path) -> str:
-    """The page of all schemas in a folder, as Markdown."""
+    """Returns the page of all schemas in a folder, as Markdown."""
     parts = [HEAD]
     for name in FILES:
         schema = load(schemas / f"{name}.yaml")
@@ -58,7 +58,7 @@ def rows(
 
 
 def value(schema: dict[str, Any], named: dict[str, Any]) -> str:
-    """What a key may hold, in words."""
+    """Says what a key may hold, in words."""
     schema = resolved(schema, named)
     if "enum" in schema:
         return " or ".join(f"`{choice}`" for choice in schema["enum"])

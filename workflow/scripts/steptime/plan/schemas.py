@@ -55,7 +55,7 @@ class ConfigurationError(InputError):
 
 
 def read(path: Path, schema: Path) -> Any:
-    """The content of a YAML file that its schema accepts."""
+    """Returns the content of a YAML file that its schema accepts."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
@@ -119,13 +119,13 @@ def fill(content: Any, schema: dict[str, Any], named: dict[str, Any]) -> None:
 
 
 def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the one that it refers to, and with what it says itself, such as its description."""
+    """Returns a schema with the one that it refers to, and with what it says itself, such as its description."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return named[name] | schema if name else schema
 
 
 def unknown(kind: str, name: str, known: list[str], where: str) -> str:
-    """The sentence for a name that does not exist, with the nearest one that does."""
+    """Returns the sentence for a name that does not exist, with the nearest one that does."""
     return f"There is no {kind} '{name}' in {where}: {meant(name, known, 'known are')}"
 
 
@@ -140,7 +140,7 @@ def require(
 
 
 def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> str:
-    """The words that name the nearest of the known names, as shi2016_fig1a for fig1a, or all of them."""
+    """Returns the words that name the nearest of the known names, as shi2016_fig1a for fig1a, or all of them."""
     # A key may be a number.
     name = str(name)
     begun, dash, version = name.lower().partition("-")
@@ -159,7 +159,7 @@ def _is_integer(checker: TypeChecker, value: Any) -> bool:
 
 
 def _is_number(checker: TypeChecker, value: Any) -> bool:
-    """Whether programs can compute with it: no boolean, not endless, and no whole number beyond all floats."""
+    """Tells whether programs can compute with it: no boolean, not endless, and no whole number beyond all floats."""
     whole = _is_integer(checker, value) and abs(value) <= sys.float_info.max
     return whole or (isinstance(value, float) and math.isfinite(value))
 
@@ -261,7 +261,7 @@ def _short(value: Any) -> str:
 
 
 def _advice(error: ValidationError) -> str:
-    """What to write in place of a value."""
+    """Says what to write in place of a value."""
     wanted = error.validator_value
     if error.validator in ("enum", "const"):
         return meant(
@@ -281,13 +281,13 @@ def _advice(error: ValidationError) -> str:
 
 
 def _alike(kind: str, value: Any) -> str:
-    """A kind of value, with the value in a list where it should be one."""
+    """Returns a kind of value, with the value in a list where it should be one."""
     alone = kind == KINDS["array"] and isinstance(value, str | int | float)
     return f"{kind}, [{value}]" if alone else kind
 
 
 def _number_meant(error: ValidationError) -> str:
-    """How YAML wants the number that a text in the place of one stands for, such as '1e3'; '' where it is none."""
+    """Says how YAML wants the number that a text in the place of one stands for, such as '1e3'; '' where it is none."""
     try:
         value = float(error.instance) if isinstance(error.instance, str) else math.nan
     except ValueError:

@@ -18,7 +18,7 @@ def path_of(grid_name: str) -> Path:
 
 
 def of_others(grid_name: str) -> list[str]:
-    """The plans of other grids that lie here, and what their results say together."""
+    """Returns the plans of other grids that lie here, and what their results say together."""
     files = Path("results").glob(f"{FOLDER}/*.json"), Path("results").glob("statistics/*.json")
     return sorted(str(path) for path in chain(*files) if path.stem != grid_name)
 
@@ -32,7 +32,7 @@ def write(plan: Plan, path: Path) -> None:
 
 
 def is_there(plan: Plan, path: Path) -> bool:
-    """Whether this very plan is in the file."""
+    """Tells whether this very plan is in the file."""
     return path.is_file() and path.read_bytes() == _text(plan)
 
 
@@ -53,7 +53,7 @@ def _text(plan: Plan) -> bytes:
 
 
 def read(path: Path) -> Plan:
-    """The plan that a run has written. Raises ConfigurationError where none has, or someone has changed it."""
+    """Returns the plan that a run has written. Raises ConfigurationError where none has, or someone has changed it."""
     try:
         content = json.loads(path.read_text())
         cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}

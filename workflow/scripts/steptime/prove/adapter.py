@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
-    """What an adapter does not declare, with the networks that are not to be had for it, one sentence each."""
+    """Says what an adapter does not declare, with the networks that are not to be had for it, one sentence each."""
     # A mode such as `plain` has a module of its own.
     own = {path.stem for path in (FRAMEWORKS / entry["adapter"]).glob("*.py")}
     unknown = [mode for mode in entry["modes"] if mode not in own.union(has["MODES"])]
@@ -118,13 +118,13 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
 
 
 def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
-    """What is wrong with a framework's network, "" where nothing is."""
+    """Says what is wrong with a framework's network, "" where nothing is."""
     found, _ = network.prove(job, spec, "", log)
     return "" if found["status"] == "ok" else _plain(found["reason"])
 
 
 def time_tiny(job: dict[str, Any], log: Path) -> str:
-    """What is wrong with timing a tiny network, "" where nothing is."""
+    """Says what is wrong with timing a tiny network, "" where nothing is."""
     asked = network.worker_job(job, networks.tiny("dense"))
     asked |= {"task": tasks.USUAL, "sampling": SAMPLING}
     outcome = network.run(job, asked, log, machine.cpus_for(network.THREADS), LIMIT_SECONDS)
@@ -132,7 +132,7 @@ def time_tiny(job: dict[str, Any], log: Path) -> str:
 
 
 def _plain(reason: str) -> str:
-    """A reason without the exception's name, where the worker has words of its own."""
+    """Returns a reason without the exception's name, where the worker has words of its own."""
     return reason.removeprefix("NotImplementedError: ")
 
 

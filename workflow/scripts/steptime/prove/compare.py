@@ -53,7 +53,7 @@ class Proof:
 
 
 def read(path: Path) -> dict:
-    """What `worker.tasks.proof.write` wrote."""
+    """Says what `worker.tasks.proof.write` wrote."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -149,7 +149,7 @@ def _check_finite(spec, expected, measured, details):
 
 
 def _check_updates(spec, expected, measured, details):
-    """Every parameter that has a gradient changes in the first step, in each way of running it."""
+    """Returns every parameter that has a gradient changes in the first step, in each way of running it."""
     driven = driven_by(expected.first.gradients)
     for when in ("recovery", "after1"):
         still = [
@@ -190,7 +190,7 @@ def _check_first_loss(spec, expected, measured, details):
 
 
 def _explain_loss(spec, expected, measured):
-    """What the gradients tell of a network with the right parameters and the wrong loss."""
+    """Says what the gradients tell of a network with the right parameters and the wrong loss."""
     gradients = gradients_of(expected, measured)
     bias = spec["nodes"][-1]["name"] + "/bias"
     # The probabilities of a softmax and the labels both sum to one, so their difference sums to zero.
@@ -254,7 +254,7 @@ def _check_gradients(spec, expected, measured, details):
 
 
 def _check_steps(spec, expected, measured, details):
-    """The weights at the end of each call, whose second has several steps, and the losses; these fall."""
+    """Returns the weights at the end of each call, whose second has several steps, and the losses; these fall."""
     calls = [
         {name: measured[f"after{step}/{name}"].astype(np.float64) for name in expected.start}
         for step in np.cumsum(CALLS)
@@ -326,7 +326,7 @@ class Off:
 
 
 def hold(driven, steps, reached, loss, call: golden.Followed) -> tuple[Off, Off]:
-    """How far a call of so many steps is from the golden one, and from the nearest that is as right.
+    """Says how far a call of so many steps is from the golden one, and from the nearest that is as right.
 
     In front of a ReLU or a pooling, the last bits of float32 may turn a sign. What follows is another step, as right as
     ours. So where a call is off, several such steps are computed, and the call must be as near to one of them as it
@@ -382,7 +382,7 @@ CHECKS = {
 
 
 def gradients_of(expected: Expected, measured: dict) -> dict[str, np.ndarray]:
-    """The framework's own gradients, from the step that it took at `RECOVERY_RATE`."""
+    """Returns the framework's own gradients, from the step that it took at `RECOVERY_RATE`."""
     return {
         name: (start.astype(np.float64) - measured[f"recovery/{name}"]) / RECOVERY_RATE
         for name, start in expected.start.items()

@@ -71,7 +71,7 @@ class Followed:
 
 
 def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
-    """What the gradient of a specification's proof must be, where so many ranks share the mini-batch."""
+    """Says what the gradient of a specification's proof must be, where so many ranks share the mini-batch."""
     start = data.initial_weights(spec)
     inputs, labels = data.synthetic_batch(spec, batch)
     first = train_step(at_rate(spec, RECOVERY_RATE), start, inputs, labels, shares=shares)
@@ -81,7 +81,7 @@ def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
 def follow(
     spec: dict, weights: Arrays, calls: list[Arrays], batch: int = BATCH, shares: int = 1
 ) -> Iterator[Followed]:
-    """Each of `CALLS` at the specification's rate.
+    """Yields each of `CALLS` at the specification's rate.
 
     `calls` are a framework's own weights at the end of each call. The next call begins from them, and not from ours:
     two right runs drift apart. Where a unit in front of a ReLU is within a rounding of zero, its sign is chance. On a
@@ -111,7 +111,7 @@ def follow(
 
 
 def _noise(spec, weights, batch, shares, steps, state):
-    """How far off steps may take each weight whose gradient is as far off as noise takes it.
+    """Says how far off steps may take each weight whose gradient is as far off as noise takes it.
 
     Where that is all that a weight's gradient is, an optimiser that divides by the gradient's length may go either way.
     """
@@ -129,7 +129,7 @@ def _noise(spec, weights, batch, shares, steps, state):
             noise[name] = np.maximum(noise[name], 2.0 * np.abs(values))
 
     def farthest(own, averages):
-        """How far off the step may be by such noise beside these gradients."""
+        """Says how far off the step may be by such noise beside these gradients."""
         ours, *others = (
             optimisers.update(
                 spec["optimiser"],
@@ -160,7 +160,7 @@ def is_faint(gradient: np.ndarray, longest: "float | np.floating") -> bool:
 
 
 def reach(spec: dict, weights: Arrays, batch: int, shares: int = 1) -> dict[str, float]:
-    """How far each gradient moves where a right framework's chances of classes, and its sums, are off by noise."""
+    """Says how far each gradient moves where a right framework's chances of classes, and its sums, are off by noise."""
     found = dict.fromkeys(weights, 0.0)
     for way in _ways(spec, weights, batch // shares):
         for name, gradient in way.items():
@@ -178,14 +178,14 @@ def _summed(parts, places, random):
 
 
 def summing(spec: dict) -> dict:
-    """The specification with noise in the sums over an image's places."""
+    """Returns the specification with noise in the sums over an image's places."""
     noisy = partial(_summed, random=np.random.RandomState(0))
     nodes = [dict(node, summed=noisy) if node["op"] in SUMMING else node for node in spec["nodes"]]
     return dict(spec, nodes=nodes)
 
 
 def _ways(spec, weights, batch):
-    """What such noise makes of gradients, in several ways, and that of sums in one."""
+    """Says what such noise makes of gradients, in several ways, and that of sums in one."""
     random = np.random.default_rng(0)
     inputs, labels = data.synthetic_batch(spec, batch)
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
@@ -333,7 +333,7 @@ def forward_of(op: str) -> Callable[..., tuple[np.ndarray, Backward]]:
 
 
 def loss_of(spec: dict) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    """The loss of a specification: from logits and labels, its value and its gradient for the logits."""
+    """Returns the loss of a specification: from logits and labels, its value and its gradient for the logits."""
     return LOSSES[spec["loss"]].value
 
 
@@ -343,7 +343,7 @@ def backward(
     flowing: np.ndarray,
     rounded: Callable[[np.ndarray], np.ndarray] = exact,
 ) -> Arrays:
-    """The gradient of every parameter from that of the logits; empties the tape of `forward` as it goes."""
+    """Returns the gradient of every parameter from that of the logits; empties the tape of `forward` as it goes."""
     pending = {spec["nodes"][-1]["name"]: flowing}
     gradients = {}
     for node in reversed(spec["nodes"]):

@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
-    """The verdict {status, reason, proof_id} and the numbers behind it.
+    """Returns the verdict {status, reason, proof_id} and the numbers behind it.
 
     Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns; so are
     groups of ranks, of which one alone is as ranks that wait. A task that training steps do not prove is judged by the
@@ -117,7 +117,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
 
 
 def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[Outcome, dict]:
-    """How a worker that collects what a proof needs has ended, and what it has written."""
+    """Says how a worker that collects what a proof needs has ended, and what it has written."""
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder).absolute() / "collected.npz"
         masks = networks.masks.of_network(asked["spec"], asked["batch"])
@@ -136,7 +136,7 @@ def run(
     seconds: float = LIMIT_SECONDS,
     watches: Sequence[Watch] = (),
 ) -> Outcome:
-    """How a worker that is asked this has ended, in the environment and with the variables of a proof's job."""
+    """Says how a worker that is asked this has ended, in the environment and with the variables of a proof's job."""
     prefix = interpreter.prefix_of(job["environment"])
     # Whichever GPU: each cell proves itself once more on its own.
     shown = placement.visible_devices({}, asked["ranks"]) if asked["device"] == "gpu" else {}
@@ -146,7 +146,7 @@ def run(
 
 
 def job_of(environment: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """What a proof outside of a run is made from, in the first mode of an environment with this entry."""
+    """Says what a proof outside of a run is made from, in the first mode of an environment with this entry."""
     return {
         "environment": environment,
         "adapter": entry["adapter"],
@@ -158,7 +158,7 @@ def job_of(environment: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """What a worker must know of a small network, but for its task."""
+    """Says what a worker must know of a small network, but for its task."""
     ranks = job.get("devices", 1)
     # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
     axes = {"batch": BATCH * ranks, "threads": THREADS, "devices": ranks, "task": "proof"}

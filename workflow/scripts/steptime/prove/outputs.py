@@ -27,7 +27,7 @@ def outputs(
     inputs: np.ndarray,
     rounded: Callable[[np.ndarray], np.ndarray] = golden.exact,
 ) -> np.ndarray:
-    """The outputs of a network in use: nothing is dropped, and statistics are those of `shared.evaluation`."""
+    """Returns the outputs of a network in use: nothing is dropped, and statistics are those of `shared.evaluation`."""
     known = weights | evaluation.of_network(spec)
     exact = {name: np.asarray(values, np.float64) for name, values in known.items()}
     return golden.forward(spec, exact, inputs, rounded, taped=False)[0]
@@ -36,8 +36,8 @@ def outputs(
 def known(
     spec: dict[str, Any], batch: int, precision: str = USUAL
 ) -> tuple[np.ndarray, float, float]:
-    """The outputs of one sample more than a mini-batch has, their spread, and how far off they may be as a share of it:
-    no less than some times what rounding takes from them.
+    """Returns the outputs of one sample more than a mini-batch has, their spread, and how far off they may be as a
+    share of it: no less than some times what rounding takes from them.
     """
     asked, weights = PRECISIONS[precision], initial_weights(spec)
     first, other = evaluation.mini_batches(spec, batch)
@@ -50,8 +50,8 @@ def known(
 
 
 def reference(spec: dict[str, Any], batch: int, precision: str) -> dict[str, np.ndarray]:
-    """What `worker.tasks.forward` reads of a reference: `outputs`, projected, of one sample more than the mini-batch
-    has, `outputs_spread`, and `outputs_limit`, how far off they may be as a share of it.
+    """Says what `worker.tasks.forward` reads of a reference: `outputs`, projected, of one sample more than the
+    mini-batch has, `outputs_spread`, and `outputs_limit`, how far off they may be as a share of it.
     """
     wanted, _, limit = known(spec, batch, precision)
     projected = evaluation.projected(wanted)
@@ -63,7 +63,7 @@ def reference(spec: dict[str, Any], batch: int, precision: str) -> dict[str, np.
 
 
 def judge(asked: dict[str, Any], measured: dict[str, np.ndarray]) -> Proof:
-    """The verdict on what `worker.tasks.outputs.collect` gave."""
+    """Returns the verdict on what `worker.tasks.outputs.collect` gave."""
     spec = asked["spec"]
     count, found = networks.count_parameters(spec), int(measured["parameters"])
     if count != found:

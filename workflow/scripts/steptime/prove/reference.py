@@ -90,7 +90,7 @@ class _Beside:
             self._limits.restore_original_limits()
 
     def result(self) -> Any:
-        """What the work gave, or what it raised. Call it behind the block."""
+        """Says what the work gave, or what it raised. Call it behind the block."""
         return self._future.result() if self._threads > 1 else self._work()
 
     def _do(self) -> None:
@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def shipped_with(name: str, known: str) -> Path | None:
-    """The reference of this name that comes with the project, if it is of this network and this code."""
+    """Returns the reference of this name that comes with the project, if it is of this network and this code."""
     path = project.path(f"resources/references/{name}")
     with suppress(KeyError, OSError, ValueError):
         if npz.text(path, "of") == known:
@@ -158,7 +158,7 @@ def attempt(
     precision: str = USUAL,
     threads: int = 1,
 ) -> Arrays:
-    """The reference, or the reason why there is none within this time and memory."""
+    """Returns the reference, or the reason why there is none within this time and memory."""
 
     def stop(*_: Any) -> None:
         raise OutOfTime(f"its reference took more than {seconds:g} s")
@@ -355,14 +355,14 @@ def _later_and_steadied(
 
 
 def _spreads(optimiser: dict[str, Any], first: float, slope: float) -> np.ndarray:
-    """How far off the losses of the steps may be: the first by this, later ones by what the first update adds."""
+    """Says how far off the losses of the steps may be: the first by this, later ones by what the first update adds."""
     own = abs(optimiser["learning_rate"] * slope) if optimiser["name"] == "sgd" else 0.0
     # After two steps it has mostly doubled.
     return np.array([first, *(step * own for step in range(1, STEPS))])
 
 
 def _cancelling(spec: dict[str, Any], start: Arrays, batch: int, gradients: Arrays) -> np.ndarray:
-    """How far noise of a framework's logarithm takes each gradient of a small network."""
+    """Says how far noise of a framework's logarithm takes each gradient of a small network."""
     small = networks.flops_per_step(spec, batch) < SMALL
     noise = golden.reach(spec, start, batch) if small else {}
     return np.array([noise.get(name, 0.0) for name in gradients])
@@ -378,7 +378,7 @@ def _late(spec, batch, rounded):
 
 
 def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
-    """How far those take the loss, and limits of the gradients with noise in sums (parameters)."""
+    """Says how far those take the loss, and limits of the gradients with noise in sums (parameters)."""
     late = golden.summing(_late(spec, len(inputs), rounded))
     if late["nodes"] == spec["nodes"]:
         return 0.0, np.zeros(len(sketches))
@@ -387,7 +387,7 @@ def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
 
 
 def _masked(spec, inputs, labels, loss, sketches):
-    """What `dropout`, `masked` and `masked_loss` of `compute` are."""
+    """Says what `dropout`, `masked` and `masked_loss` of `compute` are."""
     dropping = without_dropout(spec, random=np.random.RandomState(data.SEED))
     if all("random" not in node for node in dropping["nodes"]):
         return {"dropout": np.array(0)}
@@ -403,7 +403,7 @@ def _masked(spec, inputs, labels, loss, sketches):
 
 
 def _steadied(spec, inputs, labels, turned, noise, precision):
-    """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
+    """Returns the gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
 
     `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end.
     `steady_counted` (parameters): 1 for those of which `steady_middle` is the median. The loss, its
@@ -466,7 +466,7 @@ def _steadied(spec, inputs, labels, turned, noise, precision):
 
 
 def _rough(asked, spec, weights, inputs, labels, rounding=None):
-    """A step in a precision: of fewer bytes, products take weights that are rounded as all else is."""
+    """Returns a step in a precision: of fewer bytes, products take weights that are rounded as all else is."""
     rounding = rounding or partial(coarse, bits=asked.significand)
     if asked.bytes < PRECISIONS[USUAL].bytes:
         weights = {name: rounding(values) for name, values in weights.items()}
@@ -474,7 +474,7 @@ def _rough(asked, spec, weights, inputs, labels, rounding=None):
 
 
 def _of_one_window(spec, batch, names):
-    """How far off gradients below poolings may be for one window whose largest value is another one, as a share.
+    """Says how far off gradients below poolings may be for one window whose largest value is another one, as a share.
 
     And which of these parameters are below (parameters).
     """
@@ -493,7 +493,7 @@ def _step(spec, weights, inputs, labels, rounded=golden.exact):
 
 
 def _later(spec, weights, gradients, inputs, labels, noise):
-    """The losses of the second step and those after it, at the specification's rate, as STEPS has it.
+    """Returns the losses of the second step and those after it, at the specification's rate, as STEPS has it.
 
     And how much `noise` in the gradients of the first step takes from the loss of the second, at a rate of 1: by the
     gradients there, since it is small. It is infinite where these losses say nothing any more. At last, the norms of
@@ -527,7 +527,7 @@ def _sketches(gradients):
 
 
 def _off(gradients, sketches):
-    """How far gradients are from those of which these are the sketches, as shares of their norms (parameters)."""
+    """Says how far gradients are from those of which these are the sketches, as shares of their norms (parameters)."""
     shares = [sketch.count_entries(values.shape)[1] for values in gradients.values()]
     return np.array(list(map(sketch.distance, _sketches(gradients), sketches, shares)))
 

@@ -34,7 +34,7 @@ ROLES = ("bias", "beta")
 
 
 def movable(spec: dict[str, Any]) -> list[str]:
-    """The biases and betas that move units in front of a ReLU, in the order of the layers."""
+    """Returns the biases and betas that move units in front of a ReLU, in the order of the layers."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
     relus = (node["inputs"][0] for node in spec["nodes"] if node["op"] == "relu")
     return [name for name in (_moving(spec, readers, source) for source in relus) if name]
@@ -43,8 +43,8 @@ def movable(spec: dict[str, Any]) -> list[str]:
 def forward(
     spec: dict[str, Any], weights: Arrays, inputs: np.ndarray
 ) -> tuple[Arrays, set[str], np.ndarray, dict[str, Backward]]:
-    """What to add to biases, betas and channels of kernels, as float32; the poolings that noise may still turn; and
-    from there logits and tape, as of `golden.forward`.
+    """Says what to add to biases, betas and channels of kernels, as float32; the poolings that noise may still turn;
+    and from there logits and tape, as of `golden.forward`.
 
     `weights` are float32. How a layer carries gradients back does not hang on what is added to its outputs.
     """
@@ -102,7 +102,7 @@ class _Near(Exception):
 
 
 def _noise(spec, weights, inputs, pools, lifted, shifts):
-    """How far float32 takes the values of a channel in front of each of these poolings (channels)."""
+    """Says how far float32 takes the values of a channel in front of each of these poolings (channels)."""
 
     def keeping(kept, moved):
         def kept_first(node, sources):
@@ -124,7 +124,7 @@ def _noise(spec, weights, inputs, pools, lifted, shifts):
 
 
 def _near(node, values, noise):
-    """The channels of windows whose two largest values are nearly equal, and not the same."""
+    """Returns the channels of windows whose two largest values are nearly equal, and not the same."""
     seen = windows(pad(values, node, -np.inf), node)
     two = np.partition(seen.reshape(*seen.shape[:4], -1), -2)[..., -2:]
     gaps = two[..., 1] - two[..., 0]
@@ -133,7 +133,7 @@ def _near(node, values, noise):
 
 
 def _kernel(spec, name):
-    """The kernel of the convolution whose channels a node has; or None."""
+    """Returns the kernel of the convolution whose channels a node has; or None."""
     node = next((node for node in spec["nodes"] if node["name"] == name), None)
     if node and node["op"] in BETWEEN:
         return _kernel(spec, node["inputs"][0])
@@ -148,7 +148,7 @@ class _Exact(dict):
 
 
 def turning(spec: dict[str, Any], moved: Arrays, pools: set[str]) -> set[str]:
-    """The nodes after which noise may still turn something, so that their own gradients may leap."""
+    """Returns the nodes after which noise may still turn something, so that their own gradients may leap."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def turns(node):
@@ -160,7 +160,7 @@ def turning(spec: dict[str, Any], moved: Arrays, pools: set[str]) -> set[str]:
 
 
 def below(spec: dict[str, Any], turns: Callable[[dict[str, Any]], bool]) -> set[str]:
-    """The nodes after which there are some of a kind."""
+    """Returns the nodes after which there are some of a kind."""
     found: set[str] = set()
     for node in reversed(spec["nodes"]):
         if turns(node) or node["name"] in found:
@@ -169,7 +169,7 @@ def below(spec: dict[str, Any], turns: Callable[[dict[str, Any]], bool]) -> set[
 
 
 def _moved_up(values, start):
-    """What is added to the start value of each channel, and the values with what float32 keeps of it."""
+    """Says what is added to the start value of each channel, and the values with what float32 keeps of it."""
     # Channels come first in images, and last in all else.
     channel = 1 if values.ndim == 4 else values.ndim - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != channel)
@@ -181,7 +181,7 @@ def _moved_up(values, start):
 
 
 def _moving(spec, readers, name):
-    """The parameter that moves what a node gives, where nothing else reads that; or None."""
+    """Returns the parameter that moves what a node gives, where nothing else reads that; or None."""
     node = next((node for node in spec["nodes"] if node["name"] == name), None)
     if node is None or readers[name] > 1:
         return None

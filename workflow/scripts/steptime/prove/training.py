@@ -69,7 +69,7 @@ def farthest(found, wanted, start):
 
 
 def check_dropout(spec, expected, measured, details):
-    """What each kind of dropout layer drops, whatever stands before it."""
+    """Says what each kind of dropout layer drops, whatever stands before it."""
     for name, small in networks.masks.of_network(spec, expected.batch).items():
         found = measured[f"masks/{name}"]
         kept = np.abs(found[:2]) > masks.MASK

@@ -50,7 +50,7 @@ class _Shares:
         return f"rank {group}" if self._ranks == 1 else f"group {group}"
 
     def step(self, group, weights, rate=None, rounded=None) -> golden.Golden:
-        """A step of a group's share, at the specification's learning rate or another."""
+        """Returns a step of a group's share, at the specification's learning rate or another."""
         spec = self.spec if rate is None else at_rate(self.spec, rate)
         inputs, labels = self._parts[group]
         return self._step(spec, weights, inputs, labels, rounded)
@@ -82,7 +82,7 @@ class _Shares:
 
 
 def _check_alone(shares, details):
-    """The gradient of each group's share, from the step that it took at `RECOVERY_RATE`."""
+    """Returns the gradient of each group's share, from the step that it took at `RECOVERY_RATE`."""
     for group in shares.groups:
         taken, reached = (
             shares.step(group, shares.start, RECOVERY_RATE),
@@ -117,7 +117,7 @@ def _check_alone(shares, details):
 
 
 def _check_turns(shares, details):
-    """A group that has its turn steps from the weights that the others have left, its own steps too."""
+    """Returns a group that has its turn steps from the weights that the others have left, its own steps too."""
     before = shares.start
     for number, steps in enumerate(TURNS):
         for group in shares.groups:
@@ -159,7 +159,7 @@ def _check_fed(shares, details):
 
 
 def _check_together(shares, details):
-    """When all step at once, as many updates of each group arrive as it makes.
+    """Says when all step at once, as many updates of each group arrive as it makes.
 
     Where two updates meet by chance, some numbers of the weights lose one, and others do in another trial. Of each
     number the trial counts that is nearest to where all updates lead. What is left out on purpose is so in each.
@@ -187,7 +187,7 @@ def _check_together(shares, details):
 
 
 def _lacking(shares, before, after):
-    """One update of each group, and how far weights are from where all updates lead, number by number."""
+    """Returns one update of each group, and how far weights are from where all updates lead, number by number."""
     rate = shares.spec["optimiser"]["learning_rate"] * SLOW
     gradients = []
     for group in shares.groups:
@@ -200,7 +200,7 @@ def _lacking(shares, before, after):
 
 
 def _counted(updates, way):
-    """How many updates of each group a way is the sum of."""
+    """Says how many updates of each group a way is the sum of."""
     return np.linalg.lstsq(updates.T, way, rcond=None)[0]
 
 

@@ -13,7 +13,7 @@ Heading: TypeAlias = str | tuple[str, str]
 
 
 def dash(reason: str) -> Entry:
-    """A place without a number of ours, and why."""
+    """Returns a place without a number of ours, and why."""
     return Entry(DASH, (reason.rstrip("."),), kind="ours")
 
 
@@ -49,7 +49,7 @@ class Column:
 def columns(
     data: pd.DataFrame, shown: Sequence[Column], index: Mapping[str, Any], order: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The layout of tidy rows: `index` says by heading what names a line.
+    """Returns the layout of tidy rows: `index` says by heading what names a line.
 
     Each row is a line, or where headings are made of rows, all that are named alike. Columns are in the order of their
     first row, or with `order` one after the other, each in the order of these names.
@@ -80,7 +80,7 @@ def laid_out(
     names: Sequence[str],
     headings: Iterable[Heading] = (),
 ) -> pd.DataFrame:
-    """The layout of lines, each a name and its entries by heading; `headings` are in order."""
+    """Returns the layout of lines, each a name and its entries by heading; `headings` are in order."""
     known = list(lines)
     ordered = list(dict.fromkeys(headings or (each for _, entries in known for each in entries)))
     body = [[entries.get(heading, Entry()) for heading in ordered] for _, entries in known]

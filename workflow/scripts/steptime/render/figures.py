@@ -156,12 +156,12 @@ def is_disturbed(rows: pd.DataFrame) -> pd.Series:
 
 
 def starred(rows: pd.DataFrame, words: str = "") -> str:
-    """A caption of these words, and of what a star means where a row has one."""
+    """Returns a caption of these words, and of what a star means where a row has one."""
     return " ".join(filter(None, [words, DISTURBED if is_disturbed(rows).any() else ""]))
 
 
 def key(label: str, **style: Any) -> Line2D:
-    """A legend's key; `style` is what Matplotlib's `plot` takes."""
+    """Returns a legend's key; `style` is what Matplotlib's `plot` takes."""
     return Line2D([], [], label=label, **style)
 
 

@@ -55,15 +55,15 @@ class Frameworks:
         return self._known[name]
 
     def standing(self, name: str) -> str:
-        """Its label, and for which older one it stands: 'PyTorch (stands for Torch)'."""
+        """Returns its label, and for which older one it stands: 'PyTorch (stands for Torch)'."""
         own = self[name]
         first = self.lineage(own.lineage)
         return own.label if first == own else f"{own.label} (stands for {first.label})"
 
     def printed(self, name: str, paper: dict[str, Any]) -> str:
-        """Its label with the version that a paper names, if it names one."""
+        """Returns its label with the version that a paper names, if it names one."""
         return f"{self[name].label} {paper['versions'].get(name, '')}".strip()
 
     def lineage(self, lineage: str) -> Framework:
-        """The first framework of a lineage, which gives it its label and its place."""
+        """Returns the first framework of a lineage, which gives it its label and its place."""
         return next(framework for framework in self._known.values() if framework.lineage == lineage)

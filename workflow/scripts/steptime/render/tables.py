@@ -141,7 +141,7 @@ def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Pa
 
 
 def _column(name: str, values: pd.Series) -> pa.Array:
-    """A column in the type that its name has, so that an empty one is like a full one; else in its own."""
+    """Returns a column in the type that its name has, so that an empty one is like a full one; else in its own."""
     kept = pa.Array.from_pandas(values)
     kept = kept.combine_chunks() if isinstance(kept, pa.ChunkedArray) else kept
     wanted = next((kind for kind, names in TYPES.items() if name in names), pa.float64())
@@ -160,7 +160,7 @@ def read_page(path: Path) -> Page:
 
 
 def read_layout(path: Path) -> pd.DataFrame:
-    """The layout as `write_parquet` stored it, each heading a tuple."""
+    """Returns the layout as `write_parquet` stored it, each heading a tuple."""
     stored = _stored(path)
     body = [
         [Entry(text, tuple(footnotes), *more) for text, footnotes, *more in row]
@@ -177,17 +177,17 @@ def _stored(path: Path) -> dict[str, Any]:
 
 
 def _levels(key: Any) -> tuple[str, ...]:
-    """A heading of a line or column by its levels."""
+    """Returns a heading of a line or column by its levels."""
     return tuple(map(str, key)) if isinstance(key, tuple) else (str(key),)
 
 
 def in_markdown(text: str) -> str:
-    """A text as Markdown shows it as it is: no end of a cell, no HTML and no link."""
+    """Returns a text as Markdown shows it as it is: no end of a cell, no HTML and no link."""
     return LINK.sub(r"\]", text.translate(MARKDOWN))
 
 
 def markdown(layout: pd.DataFrame, page: Page) -> str:
-    """A layout as a Markdown document; headings of several levels become one line, row headings columns."""
+    """Returns a layout as a Markdown document; headings of several levels become one line, row headings columns."""
     letters = _letters(layout)
     flat = layout.map(lambda entry: entry.markdown(letters))
     flat.columns = [in_markdown(_one_line(column)) for column in flat.columns]
@@ -206,7 +206,7 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
 
 
 def web_page(layout: pd.DataFrame, page: Page, template: str = "page.html.jinja") -> str:
-    """A layout by a template of this folder; footnotes are named by the artefact: a page can hold several."""
+    """Returns a layout by a template of this folder; footnotes are named by the artefact: a page can hold several."""
     named = any(layout.index.names)
     down = _spans(list(map(_levels, layout.index))) if named else [()] * len(layout)
     across = _spans(list(map(_levels, layout.columns)))
@@ -238,7 +238,7 @@ def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None
 
 
 def latex(layout: pd.DataFrame, page: Page) -> str:
-    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below.
+    """Returns a layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below.
 
     What has more lines than a page is a longtable on pages that lie on their side. Where only table and notes together
     have more, the notes follow as text: a float is not broken over pages.

@@ -57,7 +57,7 @@ ERROR_RATE = (
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A positive number to `digits` significant digits, never in scientific notation."""
+    """Returns a positive number to `digits` significant digits, never in scientific notation."""
     if value == 0:
         return "0"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -68,7 +68,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def beside_one(value: float) -> str:
-    """A number to three digits; to five where it is nearly 1, or on which side of it: ">1"."""
+    """Returns a number to three digits; to five where it is nearly 1, or on which side of it: ">1"."""
     digits = 3
     while float(text := significant(value, digits)) == 1 and value != 1 and digits < 5:
         digits += 1
@@ -77,12 +77,12 @@ def beside_one(value: float) -> str:
 
 
 def limits(low: float, high: float) -> str:
-    """The ends of an interval of a ratio, '0.982 to 1.07'."""
+    """Returns the ends of an interval of a ratio, '0.982 to 1.07'."""
     return f"{beside_one(low)} to {beside_one(high)}"
 
 
 def ranged(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval, if any: '1.21 (1.10 to 1.33)'."""
+    """Returns a ratio with its interval, if any: '1.21 (1.10 to 1.33)'."""
     return significant(ratio) + ("" if pd.isna(low) else f" ({limits(low, high)})")
 
 
@@ -97,17 +97,17 @@ def spread(median: float, low: float | None, high: float | None) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as milliseconds, without the unit."""
+    """Returns seconds as milliseconds, without the unit."""
     return significant(1e3 * seconds)
 
 
 def percent(share: float) -> str:
-    """A share without decimals: '95 %'."""
+    """Returns a share without decimals: '95 %'."""
     return f"{100 * share:.0f} %"
 
 
 def count(value: int) -> str:
-    """A whole number with its thousands set apart."""
+    """Returns a whole number with its thousands set apart."""
     return f"{value:,}"
 
 
@@ -125,13 +125,13 @@ def gibibytes(value: float | None) -> str:
 
 
 def status_reason(status: str, reason: str) -> str:
-    """What stands in the footnote of a dash."""
+    """Says what stands in the footnote of a dash."""
     words = STATUS_WORDS.get(status, status)
     return f"{words}: {shortened(reason)}" if reason else words
 
 
 def why(row: Mapping[str, Any]) -> str:
-    """Why a row has no number, from its `status` and `reason`."""
+    """Says why a row has no number, from its `status` and `reason`."""
     return status_reason(row["status"], row["reason"])
 
 
@@ -146,7 +146,7 @@ def marked(row: Mapping[str, Any]) -> list[str]:
 
 
 def remarks(row: Mapping[str, Any]) -> list[str]:
-    """What a reader must know of a row that was timed: its marks, its further processes, its reason."""
+    """Says what a reader must know of a row that was timed: its marks, its further processes, its reason."""
     texts = [text for text in (row.get("further"), row["reason"]) if text]
     return [*marked(row), *(text.rstrip(".") for text in texts)]
 
@@ -177,7 +177,7 @@ def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
 
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
-    """One sentence for each mark of a figure's rows (network_label, framework_label, threads, batch, marks)."""
+    """Returns one sentence for each mark of a figure's rows (network_label, framework_label, threads, batch, marks)."""
     named, axes = (
         ["framework_label", "network_label"],
         {"threads": "threads", "batch": "mini-batches"},
@@ -199,12 +199,12 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def run_name(grid: str) -> str:
-    """What a reader calls the run of a grid."""
+    """Says what a reader calls the run of a grid."""
     return "default run" if grid == "default" else f"run of {grid}"
 
 
 def machine_text(platform: str, machine: dict[str, Any]) -> str:
-    """One line on a platform's machine: 'this machine: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
+    """Returns one line on a platform's machine: 'this machine: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
     platform = machine_name(platform)
     if not machine:
         return platform
@@ -229,7 +229,7 @@ def cores_text(cpu: dict[str, Any]) -> str:
 
 
 def facts(measured: Measured) -> list[str]:
-    """What stands beside a caption of measured numbers: the machines, what is timed, when; [] where none is."""
+    """Says what stands beside a caption of measured numbers: the machines, what is timed, when; [] where none is."""
     if measured.cells.empty:
         return []
     lines = [
@@ -269,12 +269,12 @@ def facts(measured: Measured) -> list[str]:
 
 
 def origin(measured: Measured) -> list[str]:
-    """The facts of what was measured, and where its rows lie."""
+    """Returns the facts of what was measured, and where its rows lie."""
     return [*facts(measured), raw_data(measured)]
 
 
 def version_order(environment: str) -> str:
-    """What sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
+    """Says what sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(6), environment)
 
 
@@ -311,7 +311,7 @@ def further(cell: Mapping[str, Any]) -> str:
 
 
 def seeds(cells: pd.DataFrame) -> str:
-    """What the intervals of trainings know, by the number of seeds."""
+    """Says what the intervals of trainings know, by the number of seeds."""
     most = cells["repeats"].max()
     if most < 2:
         return "One training by one seed each, which has no interval: another seed takes another number of epochs."

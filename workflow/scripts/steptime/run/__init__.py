@@ -32,7 +32,7 @@ def begin(**facts: Any) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """What holds for the run that is under way or was the last here, or {}; ends a program of a run without it."""
+    """Says what holds for the run that is under way or was the last here, or {}; ends a program of a run without it."""
     try:
         found = json.loads(FILE.read_text())
     except (OSError, ValueError, RecursionError):
@@ -45,12 +45,12 @@ def facts() -> dict[str, Any]:
 
 
 def grids_of_others() -> set[str]:
-    """The grids of the other runs that are under way in this folder."""
+    """Returns the grids of the other runs that are under way in this folder."""
     files = [path for path in RUNS.glob("*/run.json") if path != FILE]
     alive = [path for path in files if psutil.pid_exists(int(path.parent.name))]
     return {Path(json.loads(path.read_text()).get("grid", "")).stem for path in alive}
 
 
 def is_under_way() -> bool:
-    """Whether this program is part of a run, and not started by hand."""
+    """Tells whether this program is part of a run, and not started by hand."""
     return "STEPTIME_LAUNCH" in os.environ

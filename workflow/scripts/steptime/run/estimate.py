@@ -47,8 +47,8 @@ def guess(
     cells: Mapping[str, Cell],
     shown: Collection[str],
 ) -> dict[str, float]:
-    """Seconds of each job, by the file that stands for it; `shown` are those of the plan's `cells` whose gradients
-    others show.
+    """Returns seconds of each job, by the file that stands for it; `shown` are those of the plan's `cells` whose
+    gradients others show.
     """
     grid = configuration.grid
     of_shard = {shard_path(key): cell for key, cell in cells.items()}
@@ -132,7 +132,7 @@ def left(
     took: Mapping[str, float],
     began: float,
 ) -> float:
-    """Seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
+    """Returns seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
 
     `kins` has the `kin` of each run, by its file; `took` are the seconds of runs by their keys. Another run of the same
     result takes as many times its guess; else one with other threads says how many, one of the same network, or all

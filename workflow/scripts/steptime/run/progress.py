@@ -36,14 +36,14 @@ def begin() -> None:
 
 
 def commanded_at() -> float:
-    """When the command began that this process is part of, in seconds since 1970: `make` says so."""
+    """Says when the command began that this process is part of, in seconds since 1970: `make` says so."""
     return float(os.environ.get("STEPTIME_BEGAN") or psutil.Process().create_time())
 
 
 def plan(
     guessed: Mapping[str, float], kins: Mapping[str, list[str]], deadline: float | None
 ) -> list[str]:
-    """What a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
+    """Says what a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
     lasting, left = sum(guessed.values()), (deadline or 0.0) - time.time()
     sentences = [f"{estimate.words(guessed, kins)}: done about {clock(max(lasting, left))}."]
     if deadline and lasting > SURELY * left:
@@ -79,7 +79,7 @@ def under_way() -> str:
 
 
 def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """The stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
+    """Returns the stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
     machine = machine_name(cell["platform"])
@@ -111,7 +111,7 @@ def report(title: str, result: str, seconds: float, stages: Sequence[str], key: 
 
 
 def finished() -> list[tuple[float, list[str], str]]:
-    """Seconds, stages of the grid and key of each cell that this run has measured."""
+    """Returns seconds, stages of the grid and key of each cell that this run has measured."""
     try:
         lines = FINISHED.read_text().splitlines()
         return [(float(seconds), stages, key) for seconds, stages, key in map(json.loads, lines)]
@@ -120,12 +120,12 @@ def finished() -> list[tuple[float, list[str], str]]:
 
 
 def began_at() -> float:
-    """When this run began, as files bear their times."""
+    """Says when this run began, as files bear their times."""
     return time.time() - (time.monotonic() - run.facts().get("began", 0.0))
 
 
 def measured(keys: Iterable[str]) -> list[str]:
-    """Those cells, given by their keys, that have a row which this run does not measure anew."""
+    """Returns those cells, given by their keys, that have a row which this run does not measure anew."""
     waiting, began = set(run.facts().get("waiting", [])), began_at()
     paths = {key: Path(shard_path(key)) for key in keys}
     there = {key: path.stat().st_mtime for key, path in paths.items() if path.exists()}
@@ -133,13 +133,13 @@ def measured(keys: Iterable[str]) -> list[str]:
 
 
 def goes_on() -> bool:
-    """Whether this run measures cells one by one, and others after those that it has measured."""
+    """Tells whether this run measures cells one by one, and others after those that it has measured."""
     facts = run.facts()
     return facts.get("stages") is not None and len(finished()) < facts["cells"]
 
 
 def ended() -> str:
-    """The largest stage of the grid that ended with the last cell, where others follow; '' elsewhere."""
+    """Returns the largest stage of the grid that ended with the last cell, where others follow; '' elsewhere."""
     if not goes_on():
         return ""
     stages, done = run.facts()["stages"], [stages for _, stages, _ in finished()]
@@ -149,7 +149,7 @@ def ended() -> str:
 
 
 def duration(seconds: float) -> str:
-    """A number of seconds as people say it: 42 s, 7 min, 3 h 05 min."""
+    """Returns a number of seconds as people say it: 42 s, 7 min, 3 h 05 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -157,7 +157,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """The time of day that it will be after so many seconds, with the day where it is another."""
+    """Returns the time of day that it will be after so many seconds, with the day where it is another."""
     then, today = time.localtime(time.time() + seconds), time.localtime()
     return time.strftime("%H:%M" if then[:3] == today[:3] else "%a %H:%M", then)
 

@@ -29,7 +29,7 @@ class Ratio(NamedTuple):
         return math.exp(self.log), *self.within(1 - CONFIDENCE)
 
     def within(self, chance: float) -> tuple[float, float]:
-        """The ends of an interval that misses the ratio with this chance."""
+        """Returns the ends of an interval that misses the ratio with this chance."""
         half = -float(stdtrit(self.degrees, chance / 2)) * self.error
         return math.exp(self.log - half), math.exp(self.log + half)
 
@@ -52,7 +52,8 @@ def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interv
 
 
 def of_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | None:
-    """The ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that both have.
+    """Returns the ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that
+    both have.
 
     The same repeat is of the same trial: what slowed the machine slowed both, so each gives one ratio. The estimate is
     their geometric mean, its interval Student's of logarithms.
@@ -62,7 +63,7 @@ def of_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | 
 
 
 def ratio_of(logs: Sequence[float], spread: Spread) -> Ratio:
-    """The ratio of which the logarithms of independent measurements, and their spread, are given."""
+    """Returns the ratio of which the logarithms of independent measurements, and their spread, are given."""
     variance, degrees = spread
     return Ratio(math.fsum(logs) / len(logs), math.sqrt(variance / len(logs)), degrees)
 
@@ -82,5 +83,5 @@ def logs_of(medians: Sequence[float]) -> list[float]:
 
 
 def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
-    """The logarithm of ours / theirs of each repeat that both have."""
+    """Returns the logarithm of ours / theirs of each repeat that both have."""
     return [math.log(ours[repeat] / theirs[repeat]) for repeat in ours if repeat in theirs]

@@ -69,7 +69,7 @@ def _ratio(
     pair: tuple[Runner, Runner],
     pairs: Mapping[tuple[str, str], Pair],
 ) -> Ratio:
-    """The ratio of two runners in a place; its error is -1 where nothing is known of it."""
+    """Returns the ratio of two runners in a place; its error is -1 where nothing is known of it."""
     one, other = (rows[runner] for runner in pair)
     known = pairs.get((key(one), key(other)))
     ratio = known.known if known else None

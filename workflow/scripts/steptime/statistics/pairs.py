@@ -141,12 +141,12 @@ def seconds_to_decide(pairs: Iterable[Pair], seconds: Mapping[str, float]) -> tu
 
 
 def key(cell: Mapping[str, Any] | pd.Series) -> str:
-    """The key of a result: that of its first repeat."""
+    """Returns the key of a result: that of its first repeat."""
     return key_of({name: cell[name] for name in IDENTITY} | {"repeat": 1})
 
 
 def _judged(logs: Sequence[float], means: Sequence[float], prior: Prior | None) -> Ratio | None:
-    """The ratio of which each trial gives a logarithm, of medians or of means; None where they say nothing.
+    """Returns the ratio of which each trial gives a logarithm, of medians or of means; None where they say nothing.
 
     Means count where they say something else than the medians: then some steps take far longer. Where trials differ
     far more than those of other pairs, the others say nothing of this one: it is judged by itself.

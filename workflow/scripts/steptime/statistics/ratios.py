@@ -31,7 +31,7 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> Spreads:
 
 
 def of_pairs(cells: pd.DataFrame, spreads: Spreads, of: str = "medians") -> dict[Pair, Ratio]:
-    """The ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
+    """Returns the ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
     ratios: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         for (one, other), logs in in_trials(alike, of):
@@ -44,7 +44,7 @@ def of_pairs(cells: pd.DataFrame, spreads: Spreads, of: str = "medians") -> dict
 def to_bases(
     cells: Sequence[Row], bases: Sequence[Row | None], spreads: Spreads
 ) -> list[Ratio | None]:
-    """The ratio base / result of each result and its base; None without one, or without two common repeats."""
+    """Returns the ratio base / result of each result and its base; None without one, or without two common repeats."""
     both = zip(cells, bases, strict=True)
     return [
         _of_logs(intervals.paired(base["medians"], cell["medians"]) if base else [], cell, spreads)
@@ -53,7 +53,7 @@ def to_bases(
 
 
 def mean_of_result(cell: Row | pd.Series, spreads: Spreads, of: str = "medians") -> Ratio | None:
-    """The mean of the logarithms of a result's times, None of fewer than two processes."""
+    """Returns the mean of the logarithms of a result's times, None of fewer than two processes."""
     logs = intervals.logs_of(list(cell[of].values())) if cell["status"] == "ok" else []
     return _of_logs(logs, cell, spreads)
 
@@ -68,7 +68,7 @@ def timed(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_trials(timed: pd.DataFrame, of: str = "medians") -> Iterator[tuple[Pair, list[float]]]:
-    """Each two results of a place, with the logarithm of their ratio in each trial that both have.
+    """Yields each two results of a place, with the logarithm of their ratio in each trial that both have.
 
     A disturbed result has none: `merge.summary` has left its disturbed runs out where two others are left.
     """

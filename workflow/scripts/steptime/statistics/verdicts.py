@@ -15,23 +15,24 @@ LEAST_DEGREES = 5.0
 
 
 def clearest(ratios: Sequence[Ratio]) -> tuple[Ratio, float]:
-    """The ratio that differs from 1 most clearly, and how probable that would be if none of them did."""
+    """Returns the ratio that differs from 1 most clearly, and how probable that would be if none of them did."""
     ratio = min(ratios, key=chance_of_none)
     return ratio, len(ratios) * chance_of_none(ratio)
 
 
 def chance_of_none(ratio: Ratio) -> float:
-    """How probable so large a difference would be if there were none (Student's t, both sides)."""
+    """Says how probable so large a difference would be if there were none (Student's t, both sides)."""
     return 2 * _beyond(abs(ratio.log), ratio)
 
 
 def chance_of_more(ratio: Ratio, margin: float) -> float:
-    """How probable so small a difference would be if it were as large as the margin: 1.02 or 1 / 1.02, of 0.02."""
+    """Says how probable so small a difference would be if it were as large as the margin: 1.02 or 1 / 1.02, of 0.02."""
     return _beyond(math.log1p(margin) - abs(ratio.log), ratio)
 
 
 def mean_of(ratios: Sequence[Ratio]) -> Ratio:
-    """The geometric mean of ratios of cells that were measured apart; these cells are meant, not others like them.
+    """Returns the geometric mean of ratios of cells that were measured apart; these cells are meant, not others like
+    them.
 
     Each is a draw of Student's t around what was seen, so the variance of the mean is that of the draws and not of
     their scales, and its degrees of freedom are those of a t with the same kurtosis: Patil, "Approximation to the

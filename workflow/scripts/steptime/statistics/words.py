@@ -58,7 +58,7 @@ def spreads_of_times(cells: pd.DataFrame, of: str = "medians") -> Spreads:
 
 
 def estimate(cells: pd.DataFrame) -> Statistics:
-    """What these results, rows of `merge.summary`, say together; those of the mode PLAIN get no word."""
+    """Says what these results, rows of `merge.summary`, say together; those of the mode PLAIN get no word."""
     spreads = ratios.spreads_of(cells)
     pairs = pairs_of(cells, spreads)
     words = words_of(cells[cells["mode"] != PLAIN], pairs)
@@ -66,7 +66,7 @@ def estimate(cells: pd.DataFrame) -> Statistics:
 
 
 def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
-    """The word of each timed result, by its key, where its place has two."""
+    """Returns the word of each timed result, by its key, where its place has two."""
     found, word_of = both_ways(pairs), {}
     for place in places(cells, found):
         shortest, *others = map(key, place.to_dict("records"))
@@ -79,7 +79,7 @@ def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
 
 
 def places(cells: pd.DataFrame, pairs: Mapping[tuple[str, str], Pair]) -> list[pd.DataFrame]:
-    """The timed results of each place, the one with the shortest time first.
+    """Returns the timed results of each place, the one with the shortest time first.
 
     The shortest is the one that no other takes less time than in the trials that both have: a result with more runs
     may have had them in slower trials.

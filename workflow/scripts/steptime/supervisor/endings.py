@@ -32,7 +32,7 @@ def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]
 
 
 def _place(rank: Rank) -> tuple[bool, bool, float]:
-    """What sorts ranks that failed by how much their words explain."""
+    """Says what sorts ranks that failed by how much their words explain."""
     failure = rank.events.get("failed", {"status": "", "reason": ""})
     complains = any(words in failure["reason"].lower() for words in OF_ANOTHER)
     return failure["status"] == "crashed", complains, rank.silent_since or math.inf

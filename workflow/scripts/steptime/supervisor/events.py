@@ -27,7 +27,7 @@ Event = dict[str, Any]
 
 
 def owed(job: Mapping[str, Any]) -> tuple[str, ...]:
-    """The events without which a rank that has this job is not done."""
+    """Returns the events without which a rank that has this job is not done."""
     task = TASKS.get(job["task"])
     return task.owes if task and not job.get("rank") else ()
 
@@ -52,24 +52,24 @@ def _fits(name: str, fields: Event) -> bool:
 
 
 def _has_versions(event: Event) -> bool:
-    """Whether the versions that a framework says of itself are texts."""
+    """Tells whether the versions that a framework says of itself are texts."""
     return all(isinstance(each, str | None) for each in event.get("versions", {}).values())
 
 
 def _is_timed(event: Event) -> bool:
-    """Whether so many steps may have taken so many seconds."""
+    """Tells whether so many steps may have taken so many seconds."""
     counted = type(event["steps"]) is int and 1 <= event["steps"] <= INT32
     return counted and LEAST_STEP_SECONDS <= event["seconds"] < math.inf
 
 
 def _is_part(event: Event) -> bool:
-    """Whether it names an operation, with samples that are (steps, seconds)."""
+    """Tells whether it names an operation, with samples that are (steps, seconds)."""
     named = event.keys() >= {"part", "role", "way", "lacking", "flops"}
     return named and all(steps > 0 <= seconds for steps, seconds in event["samples"])
 
 
 def _is_counted(event: Event) -> bool:
-    """Whether it has the kernel's counts of a machine, which are parsed once more where they are used."""
+    """Tells whether it has the kernel's counts of a machine, which are parsed once more where they are used."""
     interference.parse(**event["kernel"], cpus=[0])
     return True
 

@@ -108,7 +108,7 @@ class NodeTask:
 
 
 def launch(platform: str, nodes: int, threads: int) -> Launch:
-    """How to start ranks of so many threads on a platform's nodes, in this job; ends the program without them."""
+    """Says how to start ranks of so many threads on a platform's nodes, in this job; ends the program without them."""
 
     @contextmanager
     def started(
@@ -222,7 +222,7 @@ def _gathered(
     log: Path,
     stack: ExitStack,
 ) -> list[NodeTask]:
-    """The tasks of all ranks, in their order."""
+    """Returns the tasks of all ranks, in their order."""
     tasks: dict[int, NodeTask] = {}
     deadline = time.monotonic() + MEETING_SECONDS
     server.settimeout(0.2)
@@ -257,7 +257,7 @@ def _check(tasks: list[NodeTask], platform: str, log: Path) -> None:
 
 
 def _rank(number: int, task: NodeTask, log: Path, owes: tuple[str, ...]) -> Rank:
-    """The rank that a task has started. Raises NotStarted."""
+    """Returns the rank that a task has started. Raises NotStarted."""
     message = heard(task.connection, STARTING_SECONDS)
     if "pid" not in message:
         why = message.get("reason", f"its task on {task.node} has ended")

@@ -41,7 +41,7 @@ class Pace:
     def refusal(
         self, samples: Sequence[tuple[int, float]], epochs: Sequence[dict[str, Any]]
     ) -> str:
-        """Why the seconds of all samples, or of all epochs with their tests, cannot be true; "" where they can."""
+        """Says why the seconds of all samples, or of all epochs with their tests, cannot be true; "" where they can."""
         timed = sum(steps * seconds for steps, seconds in samples)
         timed += sum(epoch["seconds"] + (epoch.get("test_seconds") or 0.0) for epoch in epochs)
         most = timed + TELLING_SECONDS * len(samples)

@@ -51,11 +51,11 @@ class Child(subprocess.Popen[bytes]):
         return processes.memory(self.pid)
 
     def proportional_memory(self) -> int:
-        """The same, pages that they share counted once where that is known."""
+        """Returns the same, pages that they share counted once where that is known."""
         return processes.proportional_memory(self.pid)
 
     def waited_seconds(self) -> float | None:
-        """Seconds in which its threads waited for a CPU; None of one that has ended."""
+        """Returns seconds in which its threads waited for a CPU; None of one that has ended."""
         waited = []
         for member in processes.family(self.pid):
             for path in Path(f"/proc/{member}/task").glob("*/schedstat"):
@@ -126,21 +126,21 @@ class Rank:
                 return
 
     def tail(self) -> str:
-        """The end of what it has printed."""
+        """Returns the end of what it has printed."""
         with self.opened("rb") as log:
             log.seek(-min(TAIL_BYTES, os.fstat(log.fileno()).st_size), os.SEEK_END)
             return log.read(TAIL_BYTES).decode(errors="replace")
 
     def opened(self, mode: str) -> BinaryIO:
-        """Its log once more, wherever that is now: who opens a file sees what another node has written."""
+        """Returns its log once more, wherever that is now: who opens a file sees what another node has written."""
         return cast(BinaryIO, open(f"/proc/self/fd/{self.log.fileno()}", mode))
 
     def has_spoken(self) -> bool:
-        """Whether it has said its last word."""
+        """Tells whether it has said its last word."""
         return any(name in self.events for name in LAST_WORDS)
 
     def facts(self) -> dict[str, Any]:
-        """What a shard tells of it; `waited_seconds` for a CPU are those in which samples were taken."""
+        """Says what a shard tells of it; `waited_seconds` for a CPU are those in which samples were taken."""
         return {
             **self.events.get("followed", {}),
             "rank": self.number,

@@ -70,7 +70,7 @@ class Watch:
         return interference.growth(self.joules)
 
     def series(self) -> dict[str, Any]:
-        """All that was noted: `columns`, `rows`, `span` of the training, `interval_seconds`, `own_seconds`."""
+        """Returns all that was noted: `columns`, `rows`, `span` of the training, `interval_seconds`, `own_seconds`."""
         return {
             "columns": COLUMNS,
             "rows": self.rows,

@@ -147,7 +147,7 @@ def run_worker(
 
 
 def _have_not_met(outcome: Outcome) -> bool:
-    """Whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
+    """Tells whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
     if outcome.status != "crashed" or "ready" in outcome.events:
         return False
     printed = f"{outcome.reason}\n{outcome.printed}".lower()
@@ -156,7 +156,7 @@ def _have_not_met(outcome: Outcome) -> bool:
 
 
 def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
-    """The variables of a worker that name folders of its own.
+    """Returns the variables of a worker that name folders of its own.
 
     Settings and caches of the framework stay in the environment's folder `prefix`; what is left in `scratch` goes.
     """
@@ -166,7 +166,7 @@ def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
 
 
 def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str, str]:
-    """Where a worker on a GPU finds libraries: those of its own variables, then the driver's."""
+    """Says where a worker on a GPU finds libraries: those of its own variables, then the driver's."""
     if device != "gpu":
         return {}
     places = (variables.get("LD_LIBRARY_PATH", ""), gpu.driver_links(Path(scratch) / "driver"))

@@ -119,7 +119,7 @@ def _joined(
 
 
 def _for_worker(end: socket.socket) -> socket.socket:
-    """A socket as a worker wants it: it waits, and holds no short word back."""
+    """Returns a socket as a worker wants it: it waits, and holds no short word back."""
     end.settimeout(None)
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return end

@@ -27,7 +27,7 @@ class Policy:
 
 
 def least_repeats(grid: dict[str, Any]) -> int:
-    """How many processes each cell of a grid has at least."""
+    """Says how many processes each cell of a grid has at least."""
     repeats = grid["repeats"]
     least: int = repeats["least"] if isinstance(repeats, dict) else repeats
     return least
@@ -92,7 +92,7 @@ class Task:
     exchanges: tuple[str, ...] = ()
 
     def policy(self, grid: dict[str, Any]) -> Policy:
-        """What the grid asks of it."""
+        """Says what the grid asks of it."""
         if self.asks:
             return self.asks(grid)
         networks = grid["parts"].get(self.name, [])
@@ -104,13 +104,13 @@ class Task:
         return self.asks_under or f"'{self.name}' of 'parts'"
 
     def result(self, outcome: "Outcome") -> str:
-        """What came out of a cell, in words: its number, or the status with its reason."""
+        """Says what came out of a cell, in words: its number, or the status with its reason."""
         if outcome.status != "ok":
             return f"{outcome.status}: {outcome.reason}"
         return self.says(outcome)
 
     def region(self, devices: int) -> tuple[str, ...]:
-        """The timed region of a cell: on several devices the exchange is in it, behind the gradients."""
+        """Returns the timed region of a cell: on several devices the exchange is in it, behind the gradients."""
         before, after = self.timed_region[:-2], self.timed_region[-2:]
         adds = devices > 1 and "exchange" not in self.timed_region
         return (*before, "exchange", *after) if adds else self.timed_region

@@ -32,7 +32,7 @@ class Rows:
 
 
 def right(epoch: Row) -> str:
-    """How many test images were right after an epoch; of what has no classes, the loss on them."""
+    """Says how many test images were right after an epoch; of what has no classes, the loss on them."""
     accuracy = epoch["accuracy"]
     # None in a worker's event, and NaN in a shard.
     if accuracy is None or accuracy != accuracy:
@@ -48,7 +48,7 @@ def says_median(outcome: "Outcome") -> str:
 
 
 def says_accuracy(outcome: "Outcome") -> str:
-    """What a training has reached."""
+    """Says what a training has reached."""
     last, epochs = outcome.epochs[-1], plural(len(outcome.epochs), "epoch")
     seconds = sum(epoch["seconds"] for epoch in outcome.epochs)
     accuracy = last["accuracy"]
@@ -57,7 +57,7 @@ def says_accuracy(outcome: "Outcome") -> str:
 
 
 def says_count(outcome: "Outcome") -> str:
-    """How many operations were timed."""
+    """Says how many operations were timed."""
     timed = [part for part in outcome.parts if part["samples"]]
     return f"{len(timed)} of {len(outcome.parts)} operations timed, each proven right before"
 

@@ -23,7 +23,7 @@ def _policy(grid: dict[str, Any]) -> Policy:
 
 
 def _schedule(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
-    """When it stops. Its repeats differ by their seeds: start values, order of images, dropout."""
+    """Says when it stops. Its repeats differ by their seeds: start values, order of images, dropout."""
     policy = configuration.grid["training"]
     stock = networks.resolve(cell.network, configuration.networks)["epochs"]
     return {

@@ -16,7 +16,7 @@ PACKAGES = {
 
 
 def cuda_versions():
-    """The versions of CUDA and cuDNN, by their packages; {} where there are none."""
+    """Returns the versions of CUDA and cuDNN, by their packages; {} where there are none."""
     found = {}
     for library, names in PACKAGES.items():
         for name in names:

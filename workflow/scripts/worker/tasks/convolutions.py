@@ -18,7 +18,7 @@ def run(loaded, job, emit):
 
 
 def convolutions(nodes, batch):
-    """The parts, made when they are asked for."""
+    """Yields the parts, made when they are asked for."""
     for node in nodes:
         images, kernel = " x ".join(map(str, node["in_shape"])), node["kernel"]
         name = "{}: {}, {} of {} x {}".format(

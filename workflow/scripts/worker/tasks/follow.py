@@ -66,7 +66,7 @@ def run(loaded, job, emit):
 
 
 def _build(loaded, job, do, spec, arrays):
-    """The same trainer as that of rank 0, which has laid out its mini-batch already."""
+    """Returns the same trainer as that of rank 0, which has laid out its mini-batch already."""
     from ..layout import Layout
 
     layout = Layout(spec, contract.of_mode(loaded.adapter.LAYOUT, job["mode"]))

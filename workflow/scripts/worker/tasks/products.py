@@ -43,7 +43,7 @@ def sizes(spec, batch):
 
 
 def products(found):
-    """The parts, made when they are asked for."""
+    """Yields the parts, made when they are asked for."""
     for size, roles in found.items():
         name = "{0} x {1} by {1} x {2}".format(*size)
         for order in ORDERS:

@@ -72,7 +72,7 @@ def collect(adapter, job):
 
 
 def fed(job, number=0):
-    """What the rank of a job is fed of these mini-batches."""
+    """Says what the rank of a job is fed of these mini-batches."""
     ranks = job["ranks"]
     shares = (
         [np.split(values, ranks)[job["rank"]] for values in (inputs, labels)] + [rate]

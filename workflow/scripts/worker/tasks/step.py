@@ -140,7 +140,7 @@ class _Steps(object):
 
 
 def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
-    """What `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
+    """Says what `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
 
     Of several ranks it is rank 0's own, which all have run the same steps: to ask the others takes a way to them and
     back, of which the first one after a block is slower.

@@ -33,7 +33,7 @@ class Sum(object):
         return sum(self.seen(values_of(self.count, rank)) for rank in range(self.number))
 
     def seen(self, value):
-        """A number of each block, which all of its numbers are in, by random signs."""
+        """Returns a number of each block, which all of its numbers are in, by random signs."""
         flat = value.reshape(-1)
         signs = 2.0 * np.random.RandomState(parts.SEED).randint(0, 2, parts.BLOCK) - 1.0
         blocks = [flat[start : start + parts.BLOCK] for start in range(0, flat.size, parts.BLOCK)]
@@ -101,7 +101,7 @@ def run(loaded, job, emit):
 
 
 def sums(parameters, number):
-    """The parts, made when they are asked for."""
+    """Yields the parts, made when they are asked for."""
     counts = {size // BYTES for size in SIZES} | {parameters}
     for count in sorted(counts):
         role = ROLES[count == parameters]
@@ -110,12 +110,12 @@ def sums(parameters, number):
 
 
 def told(job):
-    """The job as adapters of several ranks know it, without a network."""
+    """Returns the job as adapters of several ranks know it, without a network."""
     return contract.Job(job, job["spec"], None, {}, None, None)
 
 
 def values_of(count, rank):
-    """The array of a rank: no two ranks have the same."""
+    """Returns the array of a rank: no two ranks have the same."""
     return parts.filled((count,), rank)
 
 

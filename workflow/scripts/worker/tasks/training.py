@@ -69,7 +69,7 @@ def prepare(job):
 
 
 def fed(job, number):
-    """What the rank of a job draws of an epoch of this number."""
+    """Says what the rank of a job draws of an epoch of this number."""
     share, plan = (job["rank"], job["ranks"]), job["plan"]
     whole = (job["spec"], prepare(job), job["batch"], plan)
     return Epoch(*whole, number, building.clock, share)

@@ -32,12 +32,12 @@ class InstallError(Exception):
 
 
 def step(name: str) -> Callable[..., dict[str, str]]:
-    """The function `prepare` of a step."""
+    """Returns the function `prepare` of a step."""
     return importlib.import_module(f"{__name__}.{name}").prepare
 
 
 def supplier(name: str) -> Callable[..., dict[str, str]] | None:
-    """The function `supply` of a step; None where installers are called, and for no step."""
+    """Returns the function `supply` of a step; None where installers are called, and for no step."""
     return getattr(importlib.import_module(f"{__name__}.{name}"), "supply", None) if name else None
 
 

@@ -49,7 +49,7 @@ def unpack(
 
 
 def _configure(root: Path, run: Callable, release: str) -> list[str | Path]:
-    """The command apt-get with folders of its own below `root` and nothing but `release` as a source."""
+    """Returns the command apt-get with folders of its own below `root` and nothing but `release` as a source."""
     for folder in ("etc", "state/lists/partial", "cache/archives/partial"):
         (root / folder).mkdir(parents=True)
     (root / "state/status").touch()

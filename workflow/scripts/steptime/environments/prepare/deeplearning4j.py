@@ -51,7 +51,7 @@ def prepare(prefix: Path, run: Callable) -> dict[str, str]:
 
 
 def _source() -> Path:
-    """The folder that the user names, which has all archives as they were published."""
+    """Returns the folder that the user names, which has all archives as they were published."""
     named = os.environ.get(SOURCE)
     if not named:
         raise InstallError(f"Deeplearning4j is in no index of Python packages: {GET}")
@@ -71,6 +71,6 @@ def _source() -> Path:
 
 
 def _sums() -> dict[str, str]:
-    """The sum of each archive, by its name."""
+    """Returns the sum of each archive, by its name."""
     lines = [line.split() for line in SUMS.read_text().splitlines()]
     return {name: found for found, name in lines}

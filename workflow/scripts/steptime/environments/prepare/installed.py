@@ -62,7 +62,7 @@ def supply(
 
 
 def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str, str]:
-    """What a reader must know."""
+    """Says what a reader must know."""
     return {"packages": "those that a Python of this machine had already"}
 
 

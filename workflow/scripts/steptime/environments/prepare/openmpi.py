@@ -63,5 +63,5 @@ def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str
 
 
 def _name(line: str) -> str:
-    """The name of a symbol in a line of nm, without its version."""
+    """Returns the name of a symbol in a line of nm, without its version."""
     return line.partition(" ")[0].partition("@")[0]

@@ -133,7 +133,7 @@ def _compile(folder: Path, prefix: Path, run: Callable) -> None:
 
 
 def _paths(home: Path) -> str:
-    """Where LuaJIT looks for what is written in Lua."""
+    """Says where LuaJIT looks for what is written in Lua."""
     return f"{home}/lua/?.lua;{home}/lua/?/init.lua"
 
 
@@ -142,7 +142,7 @@ def _searched(libraries: Path) -> str:
 
 
 def _commit(folder: Path, run: Callable) -> str:
-    """The commit that a clone stands at; without its history nobody knows."""
+    """Returns the commit that a clone stands at; without its history nobody knows."""
     done = (
         run("git", "-C", folder, "rev-parse", "--short=7", "HEAD")
         if (folder / ".git").exists()

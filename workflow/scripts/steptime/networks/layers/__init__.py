@@ -30,12 +30,12 @@ FORMS = {
 
 
 def same_shape(node: Node, source: Shape) -> Shape:
-    """The shape of what changes each value on its own."""
+    """Returns the shape of what changes each value on its own."""
     return list(source)
 
 
 def parameter(node: Node, role: str, shape: Shape, bound: float, centre: float = 0.0) -> Node:
-    """A trainable parameter of a node, which starts uniform in centre +- bound.
+    """Returns a trainable parameter of a node, which starts uniform in centre +- bound.
 
     Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value
     is a special one such as 0, so that the proof sees a parameter in the wrong place.
@@ -79,7 +79,7 @@ class Values:
 
 
 def numbers(words: str, hold: Callable[[Any], bool], *types: type) -> Values:
-    """Those numbers of some types for which something holds; `true` is none."""
+    """Returns those numbers of some types for which something holds; `true` is none."""
     return Values(words, lambda value: type(value) in types and hold(value), float in types)
 
 
@@ -135,12 +135,12 @@ class LayerKind:
     example: Example | None = None
 
     def options_of(self, node: Node) -> list[str]:
-        """The options that a node has."""
+        """Returns the options that a node has."""
         sides = [SIDES] if any(isinstance(node.get(key), list) for key in self.sided) else []
         return sides + [key for key in self.options if key in node]
 
     def values_of(self, key: str) -> Values:
-        """What may stand behind a key: of one with a default, what that is one of."""
+        """Says what may stand behind a key: of one with a default, what that is one of."""
         if key in self.flags:
             return SWITCH
         usual = self.defaults.get(key)
@@ -166,7 +166,7 @@ EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 
 
 def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backward]]) -> LayerKind:
-    """A kind over (steps, features) with so many gates of each unit: input (in, gates units), recurrent
+    """Returns a kind over (steps, features) with so many gates of each unit: input (in, gates units), recurrent
     (units, gates units), bias (gates units). cuDNN's form has a second bias for each gate, held at zero.
     """
 

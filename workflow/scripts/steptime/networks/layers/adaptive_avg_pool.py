@@ -12,7 +12,7 @@ def shape(node, source):
 
 
 def weights(size, extent):
-    """What each of `extent` rows is to each of `size` means: (size, extent)."""
+    """Says what each of `extent` rows is to each of `size` means: (size, extent)."""
     means = np.zeros((size, extent))
     for share in range(size):
         first, end = share * extent // size, -(-(share + 1) * extent // size)

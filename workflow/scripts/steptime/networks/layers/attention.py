@@ -43,7 +43,7 @@ def numbers_moved(node, batch, weights):
 
 
 def seen(steps):
-    """Whether a step, by row, sees a step, by column, under a causal mask."""
+    """Tells whether a step, by row, sees a step, by column, under a causal mask."""
     return np.tri(steps, dtype=bool)
 
 

@@ -90,7 +90,7 @@ def _images(rows, extents):
 
 
 def _sums(first, second):
-    """The sum of products in each channel."""
+    """Returns the sum of products in each channel."""
     return np.einsum("nc,nc->c", first, second)
 
 

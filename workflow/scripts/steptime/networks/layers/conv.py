@@ -38,7 +38,7 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    """A matrix product of all windows, one a row, with all filters.
+    """Returns a matrix product of all windows, one a row, with all filters.
 
     By `summed`, where a node has that, samples' parts of the weight's gradient are added up.
     """
@@ -81,7 +81,7 @@ def forward(node, own, x):
 
 
 def _filters(weight):
-    """One a column, in the order of what is in a window."""
+    """Returns one a column, in the order of what is in a window."""
     return weight.transpose(2, 3, 1, 0).reshape(-1, len(weight))
 
 

@@ -36,7 +36,7 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    """A matrix product of all pixels, one a row, with what each spreads to its window."""
+    """Returns a matrix product of all pixels, one a row, with what each spreads to its window."""
     batch, channels, height, width = x.shape
     filters = own["weight"].reshape(channels, -1)
     rows = np.moveaxis(x, 1, -1).reshape(-1, channels)

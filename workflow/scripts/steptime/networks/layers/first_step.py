@@ -9,7 +9,7 @@ def shape(node, source):
 
 
 def one_step(place, example):
-    """The kind that takes the step at a place."""
+    """Returns the kind that takes the step at a place."""
 
     def forward(node, own, x):
         def backward(dy):

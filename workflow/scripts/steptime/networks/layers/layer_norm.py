@@ -11,7 +11,7 @@ IMAGE_AXES = 3
 
 
 def features_axis(node):
-    """The axis of the features, the mini-batch being axis 0."""
+    """Returns the axis of the features, the mini-batch being axis 0."""
     return 1 if len(node["in_shape"]) == IMAGE_AXES else len(node["in_shape"])
 
 
@@ -30,7 +30,7 @@ def parameters(node):
 
 
 def wide(node, values):
-    """A vector of the features, to be multiplied with what the layer is given."""
+    """Returns a vector of the features, to be multiplied with what the layer is given."""
     return values.reshape([-1] + [1] * (len(node["in_shape"]) - features_axis(node)))
 
 

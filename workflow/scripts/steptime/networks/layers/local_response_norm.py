@@ -12,7 +12,7 @@ BETA = 0.75
 
 
 def neighbours(x, size):
-    """The sum over `size` channels around each."""
+    """Returns the sum over `size` channels around each."""
     half = size // 2
     padded = np.pad(x, ((0, 0), (half, half), (0, 0), (0, 0)))
     return sum(padded[:, first : first + x.shape[1]] for first in range(size))

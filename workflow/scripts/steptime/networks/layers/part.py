@@ -14,7 +14,7 @@ def shape(node, source):
 
 
 def numbers_moved(node, batch, weights):
-    """A view: it moves nothing."""
+    """Returns a view: it moves nothing."""
     return 0
 
 

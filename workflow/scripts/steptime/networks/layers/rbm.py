@@ -39,12 +39,12 @@ def multiply_adds(node):
 
 
 def inner_multiply_adds(node):
-    """The two products of the weight's gradient stand for the three that it would have by the way up."""
+    """Returns the two products of the weight's gradient stand for the three that it would have by the way up."""
     return -math.prod(node["in_shape"]) * node["units"]
 
 
 def chain(own, visible, noise):
-    """All that is constant in the energies: what is given, the chances of hidden units, the chain's end."""
+    """Returns all that is constant in the energies: what is given, the chances of hidden units, the chain's end."""
     chances = logistic(visible @ own["weight"] + own["hidden"])
     drawn = (2.0 * chances - 1.0 > noise).astype(np.float64)
     return visible, chances, logistic(drawn @ own["weight"].T + own["visible"])
@@ -74,7 +74,7 @@ def forward(node, own, visible, noise):
 
 
 def numbers_moved(node, batch, weights):
-    """The weight for each of five products and its update; what is visible, hidden and drawn, twice each."""
+    """Returns the weight for each of five products and its update; what is visible, hidden and drawn, twice each."""
     units = sum(node["in_shape"]) + node["units"]
     return 8 * weights + 6 * batch * units
 

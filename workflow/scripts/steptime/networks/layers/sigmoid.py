@@ -5,7 +5,7 @@ from steptime.networks.layers import LayerKind, moved_by_fused
 
 
 def logistic(x: Array) -> Array:
-    """The function itself, in a form that no large value makes overflow."""
+    """Returns the function itself, in a form that no large value makes overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 

@@ -18,7 +18,7 @@ def parameters(node):
 
 
 def numbers_moved(node, batch, weights):
-    """The update alone: it reads the weight and its gradient, and writes the weight."""
+    """Returns the update alone: it reads the weight and its gradient, and writes the weight."""
     return 3 * weights
 
 

@@ -9,7 +9,7 @@ from steptime.networks.records import Records
 
 
 def wants_row(form: str, shape: Shape, source: Shape) -> str:
-    """What to write where the outputs are no row; '' where they are."""
+    """Says what to write where the outputs are no row; '' where they are."""
     return "" if form == "row" else "write flatten or unstack behind it"
 
 

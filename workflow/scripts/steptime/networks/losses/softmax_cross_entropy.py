@@ -18,7 +18,7 @@ def value(logits, labels):
 
 
 def _softmax(logits, labels):
-    """The loss of each label, and the chance of each class."""
+    """Returns the loss of each label, and the chance of each class."""
     shifted = logits - logits.max(-1, keepdims=True)
     of_label = np.take_along_axis(shifted, labels[..., None], -1)[..., 0]
     chances = np.exp(shifted, out=shifted)

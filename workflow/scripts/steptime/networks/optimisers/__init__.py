@@ -43,7 +43,7 @@ def check(optimiser: dict) -> None:
 
 
 def in_floats(optimiser: dict) -> dict:
-    """The same, with no rate that YAML read as a whole number: frameworks take those otherwise."""
+    """Returns the same, with no rate that YAML read as a whole number: frameworks take those otherwise."""
 
     def of(value: Any) -> Any:
         if isinstance(value, list):

@@ -16,7 +16,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    """Returns a trainer of the specification, with the batch and the start values in the memory of the device."""
     # Set the thread knobs that no environment variable sets, by job.threads.
     return _Trainer(job)
 

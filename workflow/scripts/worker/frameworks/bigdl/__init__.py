@@ -33,7 +33,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, in the one Java machine that a process can have."""
+    """Returns a trainer of the specification, in the one Java machine that a process can have."""
     if not jpype.isJVMStarted():
         _start_java(job.threads)
     return _Trainer(job)
@@ -120,7 +120,7 @@ class _Trainer(object):
 
 
 def _described(spec):
-    """The nodes of a specification: `alone` may overwrite what they read, `first` need no gradient of it."""
+    """Yields the nodes of a specification: `alone` may overwrite what they read, `first` need no gradient of it."""
     readers = [source for node in spec["nodes"] for source in node["inputs"]]
     kinds = {node["name"]: node["op"] for node in spec["nodes"]}
     for node in spec["nodes"]:
@@ -131,7 +131,7 @@ def _described(spec):
 
 
 def _home(modules, name):
-    """The tensor of a parameter, one of its layer's."""
+    """Returns the tensor of a parameter, one of its layer's."""
     layer, role = name.split("/")
     order = {"recurrent": 2, "bias": 1, "beta": 1}
     own = modules[layer].parameters()._1()
@@ -146,7 +146,7 @@ def _tensor(api, values):
 
 
 def _place(tensor):
-    """The Java array in which a tensor lies, where it begins there, and how many values it has."""
+    """Returns the Java array in which a tensor lies, where it begins there, and how many values it has."""
     return tensor.storage().array(), int(tensor.storageOffset()) - 1, int(tensor.nElement())
 
 
@@ -203,7 +203,7 @@ OWN_MEMORY = ("conv", "grouped_conv", "batch_norm", "dense", "add", "concat")
 
 
 def _java_list(items):
-    """A list of Java."""
+    """Returns a list of Java."""
     made = jpype.JClass("java.util.ArrayList")()
     for item in items:
         made.add(item)
@@ -211,22 +211,22 @@ def _java_list(items):
 
 
 def _java_integers(*values):
-    """A list of Java, of its integers."""
+    """Returns a list of Java, of its integers."""
     return _java_list(jpype.JClass("java.lang.Integer")(int(value)) for value in values)
 
 
 def _reshaped(api, *shape):
-    """A module that gives each sample this shape."""
+    """Returns a module that gives each sample this shape."""
     return api.createReshape(_java_integers(*shape), jpype.JClass("java.lang.Boolean")(True))
 
 
 def _plain(name, *options):
-    """A layer that is a module of BigDL's with these options."""
+    """Returns a layer that is a module of BigDL's with these options."""
     return lambda api, node: getattr(api, "create" + name)(*options)
 
 
 def _window(node):
-    """Its extents in rows and columns."""
+    """Returns its extents in rows and columns."""
     return [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
 
 
@@ -236,7 +236,7 @@ def _relu(api, node):
 
 
 def _conv(api, node):
-    """A convolution, in groups where it has them. The first layer makes no gradient of the data."""
+    """Returns a convolution, in groups where it has them. The first layer makes no gradient of the data."""
     channels = node["in_shape"][0], node["channels"]
     options = [node.get("groups", 1), not node["first"]] + [None] * 6 + [node["bias"], "NCHW"]
     return api.createSpatialConvolution(*(list(channels) + _window(node) + options))

@@ -77,7 +77,7 @@ class Trainer(object):
         self.threads = kernels.count_threads()
 
     def load(self, net, rate):
-        """A net of a message, with SGD's learning rate as the weight of its loss."""
+        """Returns a net of a message, with SGD's learning rate as the weight of its loss."""
         net.layer[-1].loss_weight.append(rate)
         return load_network(net)
 
@@ -104,7 +104,7 @@ def _trained(net):
 
 
 def _describe(spec, input_shape, label_shape):
-    """The network as Caffe's message NetParameter."""
+    """Returns the network as Caffe's message NetParameter."""
     net = caffe_pb2.NetParameter()
     shapes = {"input": input_shape, "labels": label_shape}
     for node in spec["nodes"]:
@@ -128,7 +128,7 @@ def _describe(spec, input_shape, label_shape):
 
 
 def load_network(net):
-    """A net of a message, which Caffe takes from a file alone."""
+    """Returns a net of a message, which Caffe takes from a file alone."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.prototxt")
         with open(path, "w") as file:
@@ -188,7 +188,7 @@ def add_layer(net, kind, bottoms, top, name=None, **options):
 
 
 def _plain(kind):
-    """A layer that has nothing to set."""
+    """Returns a layer that has nothing to set."""
     return lambda net, node, sources, top: add_layer(net, kind, sources, top, node["name"])
 
 
@@ -267,7 +267,7 @@ def _rnn(net, node, sources, top):
 
 
 def _recurrent(net, node, output, name):
-    """The product of the output before, by a weight that all steps share by its name."""
+    """Returns the product of the output before, by a weight that all steps share by its name."""
     options = {"num_output": node["units"], "bias_term": False}
     layer = add_layer(net, "InnerProduct", [output], name, inner_product_param=options)
     shared = caffe_pb2.ParamSpec.PERMISSIVE
@@ -276,7 +276,7 @@ def _recurrent(net, node, output, name):
 
 
 def _zero(node):
-    """The input of a net that stands for the output before the first step."""
+    """Returns the input of a net that stands for the output before the first step."""
     return "zero/{}".format(node["units"])
 
 

@@ -13,7 +13,7 @@ KERNELS = ""
 
 
 def build(job):
-    """A trainer of the specification. The BLAS reads its thread number from the environment."""
+    """Returns a trainer of the specification. The BLAS reads its thread number from the environment."""
     return caffe.build(job, _Trainer)
 
 

@@ -36,7 +36,7 @@ _UNROLLED = ("lstm", "rnn")
 
 
 def versions():
-    """The version of PyTorch that Caffe2 came with: it has had none of its own since 2018."""
+    """Returns the version of PyTorch that Caffe2 came with: it has had none of its own since 2018."""
     lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
     return {
         "framework_version": torch.__version__,
@@ -45,7 +45,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, whose blobs take the place of all that the process had."""
+    """Returns a trainer of the specification, whose blobs take the place of all that the process had."""
     logging.getLogger("caffe2").setLevel(logging.ERROR)
     workspace.GlobalInit(
         ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(job.threads)]
@@ -164,23 +164,23 @@ def _lstm(model, node, value):
 
 
 def _own(node, role):
-    """The blob of a layer's parameter."""
+    """Returns the blob of a layer's parameter."""
     return "{}/{}".format(node["name"], role)
 
 
 def _constant(name, values):
-    """A blob that no step changes."""
+    """Returns a blob that no step changes."""
     workspace.FeedBlob(name, np.ascontiguousarray(values, np.float32))
     return name
 
 
 def _plain(kind, **options):
-    """A layer of one operator without parameters."""
+    """Returns a layer of one operator without parameters."""
     return lambda model, node, value: getattr(model.net, kind)(value, node["name"], **options)
 
 
 def _grouped_conv(model, node, value):
-    """A convolution in groups."""
+    """Returns a convolution in groups."""
     window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
     blobs = [value, _own(node, "weight")] + ([_own(node, "bias")] if node["bias"] else [])
     return model.net.Conv(blobs, node["name"], group=node["groups"], order="NCHW", **window)
@@ -199,7 +199,7 @@ def _max_pool(model, node, value):
 
 @core.GradientRegistry.RegisterGradient("ATen")
 def _to_one(pool, flowing):
-    """The gradient of a pool of ATen, which Caffe2 has operators for and no rule."""
+    """Returns the gradient of a pool of ATen, which Caffe2 has operators for and no rule."""
     (value,), (_, places) = pool.input, pool.output
     window = [arg for arg in pool.arg if arg.name != "operator"]
     sources, made = [flowing[0], value, places], value + "_grad"
@@ -214,7 +214,7 @@ def _avg_pool(model, node, value):
 
 
 def _global_average_pool(model, node, value):
-    """One number a channel."""
+    """Returns one number a channel."""
     name = node["name"]
     value = model.net.AveragePool(value, name + "/maps", global_pooling=True, order="NCHW")
     return model.net.Squeeze(value, name, dims=[2, 3])

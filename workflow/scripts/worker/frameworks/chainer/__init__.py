@@ -144,18 +144,18 @@ class Trainer(object):
         return logits.reshape(-1, logits.shape[-1])
 
     def own(self, node, role):
-        """The parameter of a node; None where it has none of that role."""
+        """Returns the parameter of a node; None where it has none of that role."""
         return self.trained.get(node["name"] + "/" + role)
 
 
 def _beside(value):
-    """A parameter of an LSTM with the four gates of a unit side by side, and matrices (units, in)."""
+    """Returns a parameter of an LSTM with the four gates of a unit side by side, and matrices (units, in)."""
     gates = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES]
     return np.moveaxis(gates, 1, 2).reshape(value.shape).T
 
 
 def _apart(value):
-    """The way back."""
+    """Returns the way back."""
     gates = np.moveaxis(value.T.reshape(-1, value.shape[0] // 4, 4), 2, 1)
     return gates[:, np.argsort(_GATES)].reshape(value.T.shape)
 
@@ -166,7 +166,7 @@ def _dense(trainer, node, x):
 
 
 def _product(*arrays):
-    """A dense layer on NumPy's BLAS: the oneDNN inside iDeep takes twice as long."""
+    """Returns a dense layer on NumPy's BLAS: the oneDNN inside iDeep takes twice as long."""
     with chainer.using_config("use_ideep", "never"):
         return functions.linear(*arrays)
 

@@ -22,7 +22,7 @@ _JOINED = []
 
 @ranks.joined
 def build(job):
-    """This rank's own, on its share of the mini-batch."""
+    """Returns this rank's own, on its share of the mini-batch."""
     communicator = meet(job)
     job.inputs, job.labels = ranks.share(job)
     return _Trainer(job, chainer.prepare(job), communicator)
@@ -58,7 +58,7 @@ class Sums(object):
         self.threads = os.environ["OMP_NUM_THREADS"]
 
     def all_reduce(self, values):
-        """A sum in place, as of gradients."""
+        """Returns a sum in place, as of gradients."""
         from mpi4py import MPI
 
         summed = values.copy()

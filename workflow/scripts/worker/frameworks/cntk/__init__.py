@@ -29,7 +29,7 @@ def versions():
 
 
 def build(job, make=None):
-    """A trainer of the specification, by `make` or the one of this module."""
+    """Returns a trainer of the specification, by `make` or the one of this module."""
     if job.device == "gpu" and not _has_gpu():
         raise Unsupported("CNTK {} finds no GPU".format(cntk.__version__))
     place = cntk.device.gpu(0) if job.device == "gpu" else cntk.device.cpu()
@@ -39,7 +39,7 @@ def build(job, make=None):
 
 
 def _has_gpu():
-    """Whether CNTK lists a GPU; it computes on the CPU without a word where it does not."""
+    """Tells whether CNTK lists a GPU; it computes on the CPU without a word where it does not."""
     return any(each.type() == cntk.device.DeviceKind.GPU for each in cntk.device.all_devices())
 
 
@@ -80,7 +80,7 @@ class Trainer(object):
         self.threads = cntk.cntk_py.get_max_num_cputhreads()
 
     def shared(self, learner):
-        """The learner that gets the gradients of all ranks, of which there is one here."""
+        """Returns the learner that gets the gradients of all ranks, of which there is one here."""
         return learner
 
     def run(self, steps):
@@ -131,7 +131,7 @@ class Trainer(object):
         return values[node["name"]]
 
     def layer(self, kind):
-        """What makes a layer of a kind."""
+        """Says what makes a layer of a kind."""
         return LAYERS[kind]
 
 
@@ -162,7 +162,7 @@ def _adadelta(wanted, parameters, labels):
 
 
 def _rmsprop(wanted, parameters, labels):
-    """A learner from CNTK's functions, and what sets its rate: `cntk.rmsprop` looks at signs alone."""
+    """Returns a learner from CNTK's functions, and what sets its rate: `cntk.rmsprop` looks at signs alone."""
     rate = cntk.parameter((), init=wanted["learning_rate"])
     rho, epsilon = wanted["rho"], wanted["epsilon"]
 
@@ -204,21 +204,21 @@ def _max_pool(node, own, value):
 
 
 def _padded(node, value, filling=0.0):
-    """The images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
+    """Returns the images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
     if node["padding"] and _centred(node):
         return value, True
     return _surrounded(node, value, filling), False
 
 
 def _centred(node):
-    """Whether CNTK's own padding gives the windows of the specification; it takes no kernel above the image."""
+    """Tells whether CNTK's own padding gives the windows of the specification; it takes no kernel above the image."""
     kernel, sides = node["kernel"], node["in_shape"][1:]
     starts = {(side - 1) % node["stride"] // 2 for side in sides}
     return 2 * node["padding"] == kernel - 1 and starts == {0} and kernel <= min(sides)
 
 
 def _grouped_conv(node, own, value):
-    """A convolution for each group, behind one another: on CPUs CNTK has no convolution in groups."""
+    """Returns a convolution for each group, behind one another: on CPUs CNTK has no convolution in groups."""
     groups, steps = node["groups"], (node["stride"],) * 2
     width, count = node["in_shape"][0] // groups, node["channels"] // groups
     value = _surrounded(node, value)
@@ -236,7 +236,7 @@ def _grouped_conv(node, own, value):
 
 
 def _surrounded(node, value, filling=0.0):
-    """An image with its padding, which CNTK itself sets about the windows."""
+    """Returns an image with its padding, which CNTK itself sets about the windows."""
     around = (node["padding"],) * 2
     if not node["padding"]:
         return value
@@ -273,7 +273,7 @@ def _batch_norm(node, own, value):
 
 
 def _lstm(node, own, value):
-    """A loop, beside which stands the product with the inputs, so CNTK takes it once for all steps."""
+    """Returns a loop, beside which stands the product with the inputs, so CNTK takes it once for all steps."""
     units = node["units"]
 
     @cntk.Function
@@ -287,7 +287,7 @@ def _lstm(node, own, value):
 
 
 def _rnn(node, own, value):
-    """A loop, as an LSTM's is."""
+    """Returns a loop, as an LSTM's is."""
 
     @cntk.Function
     def step(output, given):

@@ -22,7 +22,7 @@ FLOAT32_BITS = 32
 
 @ranks.joined
 def build(job):
-    """This rank's own, on its share of the mini-batch."""
+    """Returns this rank's own, on its share of the mini-batch."""
     meet(job)
     job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
@@ -62,6 +62,6 @@ class Sums(object):
         self.threads = os.environ["OMP_NUM_THREADS"]
 
     def all_reduce(self, values):
-        """A sum in place, as of gradients."""
+        """Returns a sum in place, as of gradients."""
         summed = values.copy()
         return repeated(lambda: openmpi.add_up(summed), lambda: summed)

@@ -38,7 +38,7 @@ def versions():
 
 
 def build(job, tuned=True):
-    """A trainer of the specification, in the one Java machine that a process can have."""
+    """Returns a trainer of the specification, in the one Java machine that a process can have."""
     if not jpype.isJVMStarted():
         _start_java(job.threads, tuned)
     if tuned:
@@ -75,7 +75,7 @@ def _start_java(threads, tuned):
 
 
 def _native():
-    """The archive of the native library that was taken."""
+    """Returns the archive of the native library that was taken."""
     paths = str(jpype.JClass("java.lang.System").getProperty("java.class.path")).split(":")
     return next(Path(path) for path in paths if "-linux-x86_64" in path and "nd4j" in path)
 
@@ -109,7 +109,7 @@ class _Trainer(object):
         return {name: self.layout.leave(name, _read(self.homes[name])) for name in names}
 
     def statistics(self):
-        """The running averages, which are parameters without an update here."""
+        """Returns the running averages, which are parameters without an update here."""
         found = {}
         for layer in sorted({name.split("/")[0] for name in self.homes if name.endswith("/gamma")}):
             for role, own in (("mean", "mean"), ("variance", "var")):
@@ -118,7 +118,7 @@ class _Trainer(object):
         return found
 
     def _home(self, name):
-        """The array of a parameter, one of its layer's."""
+        """Returns the array of a parameter, one of its layer's."""
         layer, role = name.split("/")
         return self.graph.getLayer(layer).getParam(OWN_NAMES.get(role, role))
 
@@ -138,7 +138,7 @@ def _read(home):
 
 
 def _root_of(error):
-    """What an exception of Java says, and what the first of those behind it says."""
+    """Says what an exception of Java says, and what the first of those behind it says."""
     first = error
     while first.getCause() is not None:
         first = first.getCause()
@@ -146,7 +146,7 @@ def _root_of(error):
 
 
 def _graph(job):
-    """The network as Deeplearning4j's graph."""
+    """Returns the network as Deeplearning4j's graph."""
     # It divides by the samples alone, where each step of them has a label.
     rate = job.learning_rate / specification.count_labels(job.spec)
     settings = _new("nn.conf.NeuralNetConfiguration$Builder")
@@ -163,7 +163,7 @@ def _graph(job):
 
 
 def _joined(nodes):
-    """The nodes; a function that alone reads a dense layer or a convolution is joined to it."""
+    """Returns the nodes; a function that alone reads a dense layer or a convolution is joined to it."""
     readers = [source for node in nodes for source in node["inputs"]]
     kept, names = {}, {}
     for node in nodes:
@@ -215,12 +215,12 @@ def _integers(*values):
 
 
 def _layer(kind, *values):
-    """The builder of one of its layers."""
+    """Returns the builder of one of its layers."""
     return _new("nn.conf.layers.{}$Builder".format(kind), *values)
 
 
 def _windowed(kind, node):
-    """The builder of a layer with its window's extents in rows and columns."""
+    """Returns the builder of a layer with its window's extents in rows and columns."""
     return _layer(
         kind, *[_integers(node[key], node[key]) for key in ("kernel", "stride", "padding")]
     )

@@ -33,7 +33,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. There is no thread number to set: DyNet computes on one thread."""
+    """Returns a trainer of the specification. There is no thread number to set: DyNet computes on one thread."""
     return _Trainer(job)
 
 
@@ -99,7 +99,7 @@ class _Trainer(object):
             self.table = self.constants.lookup_parameters_from_numpy(self._rows(inputs))
 
     def _rows(self, inputs):
-        """The batch as rows, with the border of the first layer."""
+        """Returns the batch as rows, with the border of the first layer."""
         if self.border:
             around = (self.border,) * 2
             inputs = np.pad(inputs, [(0, 0), (0, 0), around, around], "constant")
@@ -121,12 +121,12 @@ class _Trainer(object):
 
 
 def _turned(value):
-    """A kernel from the neutral layout to DyNet's, or back; all else as it is."""
+    """Returns a kernel from the neutral layout to DyNet's, or back; all else as it is."""
     return value.T if value.ndim == 4 else value
 
 
 def _border(readers):
-    """How far around the batch those layers look that read it: with zeros, and alone, only a convolution does."""
+    """Says how far around the batch those layers look that read it: with zeros, and alone, only a convolution does."""
     first = readers[0]
     alone = len(readers) == 1 and first["op"] in ("conv", "grouped_conv")
     return first["padding"] if alone else 0
@@ -173,7 +173,7 @@ def _padded(node, x, filling):
 
 
 def _grouped_conv(node, own, x):
-    """One convolution for each group: DyNet's has no groups."""
+    """Returns one convolution for each group: DyNet's has no groups."""
     groups, outer = node["groups"], node["channels"] // node["groups"]
     inner, made = node["in_shape"][0] // groups, []
     alone = dict(node, in_shape=[inner] + node["in_shape"][1:])
@@ -199,7 +199,7 @@ def _lstm(node, own, x):
 
 
 def _whole(x):
-    """The steps of a sequence as one batch, so that one product takes them all."""
+    """Returns the steps of a sequence as one batch, so that one product takes them all."""
     return dynet.concatenate_to_batch(x) if isinstance(x, list) else x
 
 
@@ -266,7 +266,7 @@ def _of_channels(x):
 
 
 def _wide(node, values):
-    """One number a channel, to stand beside an image."""
+    """Returns one number a channel, to stand beside an image."""
     channels, height, width = node["shape"]
     rows = dynet.ones((width * height, 1)) * dynet.reshape(values, (1, channels))
     return dynet.reshape(rows, (width, height, channels))

@@ -31,7 +31,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification: PyTorch's network, batch and settings in a Learner of fastai."""
+    """Returns a trainer of the specification: PyTorch's network, batch and settings in a Learner of fastai."""
     return _Trainer(torch.build(job), job)
 
 

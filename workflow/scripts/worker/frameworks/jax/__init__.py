@@ -52,7 +52,7 @@ def build(job):
 
 
 def place_of(job):
-    """The device of this process that a job computes on, set up for its precision."""
+    """Returns the device of this process that a job computes on, set up for its precision."""
     if job.device == "gpu":
         return jax_settings.first_gpu(job.precision, PRECISIONS[job.precision])
     return jax.local_devices(backend="cpu")[0]
@@ -180,7 +180,7 @@ def _rmsprop(optimiser, values, averages, gradients, rate):
 
 
 def _averaged(rho, average, fresh):
-    """A running average of squares, with those of `fresh` in it."""
+    """Returns a running average of squares, with those of `fresh` in it."""
     return {name: rho * average[name] + (1 - rho) * fresh[name] ** 2 for name in average}
 
 
@@ -221,13 +221,13 @@ _UPDATES = {
 
 
 def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
-    """The mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
+    """Returns the mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
     outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
     return jnp.mean(LOSSES[spec["loss"]](outputs, answers))
 
 
 def _missed(distance):
-    """A loss from what each output misses its target by."""
+    """Returns a loss from what each output misses its target by."""
     return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
 
 
@@ -279,7 +279,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
 
 
 def _product(value, weight):
-    """A product of rows: XLA takes up to twice as long for more dimensions, or a 1 x 1 convolution, on CPUs."""
+    """Returns a product of rows: XLA takes up to twice as long for more dimensions, or a 1 x 1 convolution, on CPUs."""
     return jnp.matmul(value.reshape(-1, value.shape[-1]), weight).reshape(*value.shape[:-1], -1)
 
 
@@ -330,7 +330,7 @@ def _grouped_conv(node, own, value):
 
 
 def _depthwise_conv(stride, padding, value, weight):
-    """A sum of shifted views, several times as fast on CPUs as XLA's own; weights (height, width, channels)."""
+    """Returns a sum of shifted views, several times as fast on CPUs as XLA's own; weights (height, width, channels)."""
     kernel, around = len(weight), (padding, padding)
     height, width = ((size + 2 * padding - kernel) // stride + 1 for size in value.shape[1:3])
     value = jnp.pad(value, [(0, 0), around, around, (0, 0)])
@@ -359,7 +359,7 @@ def _conv_transpose(node, own, value):
 
 
 def _transposed_product(node, weight, value):
-    """A transposed convolution as a product with added overlaps: ten times as fast on CPUs as XLA's own."""
+    """Returns a transposed convolution as a product with added overlaps: ten times as fast on CPUs as XLA's own."""
     kernel, stride, padding = node["kernel"], node["stride"], node["padding"]
     (channels, height, width), count = node["shape"], -(-kernel // stride)
     batch, rows, columns = value.shape[:3]
@@ -387,7 +387,7 @@ def _transposed_product(node, weight, value):
 
 
 def _avg_pool(node, own, value):
-    """The mean of shifted views, as in `_max_pool`."""
+    """Returns the mean of shifted views, as in `_max_pool`."""
     views = _views(node, value, 0.0)
     return sum(views) / len(views)
 
@@ -400,7 +400,7 @@ def _adaptive_avg_pool(node, own, value):
 
 
 def _shares(size, extent):
-    """What each of `extent` rows is to each of `size` means."""
+    """Says what each of `extent` rows is to each of `size` means."""
     starts = np.arange(size) * extent // size
     ends = -(-np.arange(1, size + 1) * extent // size)
     inside = (np.arange(extent) >= starts[:, None]) & (np.arange(extent) < ends[:, None])
@@ -434,12 +434,12 @@ def _group_norm(node, own, value):
 
 
 def _max_pool(node, own, value):
-    """The greatest of shifted views: XLA's own way back through a window takes longer."""
+    """Returns the greatest of shifted views: XLA's own way back through a window takes longer."""
     return functools.reduce(jnp.maximum, _views(node, value, -jnp.inf))
 
 
 def _views(node, value, filling):
-    """What all windows have at each of their places."""
+    """Says what all windows have at each of their places."""
     around = [(0, 0), *specification.edges(node), (0, 0)]
     value = jnp.pad(value, around, constant_values=filling)
     sides = (
@@ -465,7 +465,7 @@ def _batch_norm(node, own, value):
 
 
 def _in_float32(layer):
-    """A layer whose means are those of float32, of whatever type its values are."""
+    """Returns a layer whose means are those of float32, of whatever type its values are."""
     return lambda node, own, value: layer(node, own, value.astype(jnp.float32))
 
 

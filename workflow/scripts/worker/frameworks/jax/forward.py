@@ -17,14 +17,14 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """The network of the adapter jax, which nobody trains."""
+    """Returns the network of the adapter jax, which nobody trains."""
     place = training.place_of(job)
     start = {name: job.take(name) for name in job.layout.names}
     return _Predictor(start, place, job)
 
 
 def _outputs(nodes, parameters, inputs):
-    """What the last node gives; nothing is dropped."""
+    """Says what the last node gives; nothing is dropped."""
     values = {"input": inputs}
     for node in nodes:
         own = specification.own_of(node, parameters)

@@ -39,7 +39,7 @@ SHORT = 2**20
 
 @ranks.joined
 def build(job):
-    """A rank's own trainer, on its share of the mini-batch."""
+    """Returns a rank's own trainer, on its share of the mini-batch."""
     if any(node.get("rate") for node in job.spec["nodes"]):
         raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
     meet(job)
@@ -69,7 +69,7 @@ def meet(job):
 
 
 def _mean(loss, gradients):
-    """Both averaged over the ranks, within a step; short gradients and the loss as one array."""
+    """Returns both averaged over the ranks, within a step; short gradients and the loss as one array."""
     short = [name for name in sorted(gradients) if gradients[name].size <= SHORT]
     long = {name: gradient for name, gradient in gradients.items() if name not in short}
     whole = jnp.concatenate([loss[None]] + [gradients[name].ravel() for name in short])
@@ -140,15 +140,15 @@ class _Trainer(object):
         return np.asarray(self._judge(own, self._layout.inputs(inputs)))
 
     def _rate(self, value):
-        """An argument of each step, as on one device, whatever it is."""
+        """Returns an argument of each step, as on one device, whatever it is."""
         return self._alike(device_put(np.float32(value), self._place))
 
     def _alike(self, own):
-        """An array that all ranks have."""
+        """Returns an array that all ranks have."""
         return make_array_from_single_device_arrays(own.shape, self._everywhere, [own])
 
     def _placed(self, inputs, labels):
-        """A rank's share, with a place of its own along an axis of ranks."""
+        """Returns a rank's share, with a place of its own along an axis of ranks."""
         placed = []
         for values in (inputs, labels.reshape(-1)):
             own = device_put(values[None], self._place)
@@ -175,7 +175,7 @@ class Sums(object):
         self.threads = os.environ["NPROC"]
 
     def all_reduce(self, values):
-        """A compiled sum, whose result takes the place of what it was given."""
+        """Returns a compiled sum, whose result takes the place of what it was given."""
         mesh, one = Mesh(np.array(devices()), ("rank",)), PartitionSpec("rank")
         kept = [make_array_from_process_local_data(NamedSharding(mesh, one), values[None])]
         total = shard_map(lambda own: lax.psum(own, "rank"), mesh=mesh, in_specs=one, out_specs=one)

@@ -36,7 +36,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. Keras reads the name of its backend from the environment."""
+    """Returns a trainer of the specification. Keras reads the name of its backend from the environment."""
     mode, spec, known = job.mode, job.spec, job.threads
     if mode != backend.backend():
         raise Unsupported(
@@ -136,7 +136,7 @@ class _Trainer(object):
         return (self._fed or self._train)([inputs, labels])
 
     def _connect(self, first, judging=False):
-        """What the last layer gives; no dropout to judge by."""
+        """Says what the last layer gives; no dropout to judge by."""
         values = {"input": first}
         for node in self._nodes:
             value = [values[name] for name in node["inputs"]]
@@ -167,7 +167,7 @@ class _Trainer(object):
 
 
 def _from_its_end(value):
-    """A kernel on its way into the layers of Keras, or back: on Theano, they convolve."""
+    """Returns a kernel on its way into the layers of Keras, or back: on Theano, they convolve."""
     convolves = backend.backend() == "theano" and value.ndim == 4
     return value[::-1, ::-1] if convolves else value
 
@@ -209,7 +209,8 @@ OPTIMISERS = {
 
 
 def _optimiser(mode, wanted):
-    """The optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of its own.
+    """Returns the optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of
+    its own.
 
     On TensorFlow, Keras lets a weight be updated while the gradient of the layer's input still reads it, and the layers
     below get the gradient of another step. TensorFlow's own optimiser waits; Keras's are made to.

@@ -59,7 +59,7 @@ def versions():
 
 
 def build(job, limit=None):
-    """A trainer of the specification. Keras reads its backend from the environment, when it is imported.
+    """Returns a trainer of the specification. Keras reads its backend from the environment, when it is imported.
 
     `limit`, by default that of this module, tells a backend its number of threads.
     """
@@ -283,7 +283,7 @@ def _limit_threads(job):
 
 
 def _make_model(job):
-    """The model, and {parameter: variable of Keras}."""
+    """Returns the model, and {parameter: variable of Keras}."""
     start = {name: job.take(name) for name in job.layout.names}
     source = keras.Input(job.inputs.shape[1:], len(job.inputs), str(job.inputs.dtype))
     values, made = {"input": source}, {}
@@ -359,7 +359,7 @@ class _GRU(layers.GRU):
         return self.cell.bias
 
     def read(self, name, value):
-        """A parameter as the network has it; of two biases, (2, 3 units), the first."""
+        """Returns a parameter as the network has it; of two biases, (2, 3 units), the first."""
         return _swapped(value[0] if name == "bias" else value)
 
 
@@ -368,7 +368,7 @@ def _as_it_is(name, value):
 
 
 def _swapped(value):
-    """The first two of three gates, side by side in (..., 3 units), each in the other's place."""
+    """Returns the first two of three gates, side by side in (..., 3 units), each in the other's place."""
     first, second, third = np.split(value, 3, -1)
     return np.concatenate([second, first, third], -1)
 

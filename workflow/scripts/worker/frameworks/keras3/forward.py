@@ -12,7 +12,7 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """The model of the adapter keras3, which nobody trains."""
+    """Returns the model of the adapter keras3, which nobody trains."""
     trainer = training.build(job)
     return _Predictor(trainer, job)
 

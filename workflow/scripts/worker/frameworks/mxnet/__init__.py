@@ -59,14 +59,14 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    """Returns a trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
     mx.random.seed(job.seed)
     with context_of(job) as context:
         return {"graph": Graph, "eager": Eager}[job.mode](job, context)
 
 
 def context_of(job):
-    """Where a job computes. Raises Unsupported where there is no GPU, NotEquivalent where it rounds otherwise."""
+    """Says where a job computes. Raises Unsupported where there is no GPU, NotEquivalent where it rounds otherwise."""
     if job.device == "cpu":
         return mx.cpu()
     if not mx.context.num_gpus():
@@ -282,7 +282,7 @@ LOSSES = {
 
 
 def logits(operators, layers, spec, variable):
-    """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
+    """Says what the last node gives. MXNet's dropout works only where a backward pass is to follow."""
     # By name, and whether an image has its channels last.
     values = {("input", False): variable("input")}
 
@@ -358,7 +358,7 @@ def make_optimiser(wanted):
 
 
 def _fixed(node):
-    """What attention is given besides and does not train: its mask."""
+    """Says what attention is given besides and does not train: its mask."""
     steps = node["shape"][0]
     later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
     return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
@@ -375,7 +375,7 @@ def _dense(operators, node, own, x):
 
 
 def _dense_within(operators, node, own, x):
-    """Its weight stands as (in, units)."""
+    """Returns its weight stands as (in, units)."""
     x = operators.dot(x, own("weight"))
     return operators.broadcast_add(x, own("bias")) if node["bias"] else x
 
@@ -398,7 +398,7 @@ def _conv_transpose(operators, node, own, x):
 
 
 def _transposed_product(operators, node, own, x):
-    """A product, whose parts are added up where they overlap: oneDNN has none of 64 channels to one."""
+    """Returns a product, whose parts are added up where they overlap: oneDNN has none of 64 channels to one."""
     x = operators.reshape(x, shape=(0, 0, -1))
     weight = operators.expand_dims(operators.reshape(own("weight"), shape=(0, -1)), axis=0)
     # The same one for each sample.
@@ -466,7 +466,7 @@ def _fused_layer_norm(operators, node, own, x):
 
 
 def _wide(operators, node, vector):
-    """A vector of features, to be combined with what has them last: MXNet's operators want as many axes."""
+    """Returns a vector of features, to be combined with what has them last: MXNet's operators want as many axes."""
     return operators.reshape(vector, shape=(1,) * len(node["shape"]) + (-1,))
 
 
@@ -668,7 +668,8 @@ ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_laye
 
 
 def _arranged(spec):
-    """The specification with channels last where layers of images want that, and behind them where layers take both.
+    """Returns the specification with channels last where layers of images want that, and behind them where layers
+    take both.
 
     There a convolution of single pixels is a dense layer.
     """
@@ -700,7 +701,7 @@ def _names(node, arrays):
 
 
 def _trainable(node, array):
-    """The part of an array that is trained: all of it, but for a second bias, which stays at zero."""
+    """Returns the part of an array that is trained: all of it, but for a second bias, which stays at zero."""
     return array[: -_GATES[node["op"]] * node["units"]] if node["op"] in _GATES else array
 
 
@@ -746,7 +747,8 @@ def _unpacked(spec, node, arrays):
 
 
 def array_of(values, target=None):
-    """A copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a wait.
+    """Returns a copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a
+    wait.
 
     `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's
     they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.

@@ -15,7 +15,7 @@ _STORE = []
 
 @ranks.joined
 def build(job):
-    """A rank's own trainer, on its share of the mini-batch."""
+    """Returns a rank's own trainer, on its share of the mini-batch."""
     if not _STORE:
         _STORE.append(mxnet_ranks.meet(job, "dist_async"))
     job.inputs, job.labels = ranks.share(job)

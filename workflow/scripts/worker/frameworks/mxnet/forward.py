@@ -12,7 +12,7 @@ TASKS = ("forward",)
 
 
 def build(job):
-    """The network of the adapter mxnet, which nobody trains."""
+    """Returns the network of the adapter mxnet, which nobody trains."""
     with training.context_of(job) as context:
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
 

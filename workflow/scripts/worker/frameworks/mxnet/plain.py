@@ -16,7 +16,7 @@ KERNELS = ""
 
 
 def build(job):
-    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    """Returns a trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
     mx.random.seed(job.seed)
     return _Trainer(job)
 
@@ -109,7 +109,7 @@ def _global_average_pool(node):
 
 
 def _lstm(node):
-    """Its second bias stays at zero, since the network has one."""
+    """Returns its second bias stays at zero, since the network has one."""
     made = rnn.LSTM(node["units"], input_size=node["in_shape"][-1])
     made.l0_h2h_bias.grad_req = "null"
     return made

@@ -19,7 +19,7 @@ _STORE = []
 
 @ranks.joined
 def build(job):
-    """A rank's own trainer, on its share of the mini-batch."""
+    """Returns a rank's own trainer, on its share of the mini-batch."""
     store_of(job)
     job.inputs, job.labels = ranks.share(job)
     mx.random.seed(job.seed + job.rank)
@@ -28,7 +28,7 @@ def build(job):
 
 
 def store_of(job):
-    """The kvstore in which all ranks sum, made when it is first asked for."""
+    """Returns the kvstore in which all ranks sum, made when it is first asked for."""
     if not _STORE:
         _STORE.append(meet(job, "dist_sync"))
     return _STORE[0]
@@ -105,7 +105,7 @@ class Sums(object):
         self.threads = os.environ["OMP_NUM_THREADS"]
 
     def all_reduce(self, values):
-        """An array that is sent to the server and comes back summed, as gradients do."""
+        """Returns an array that is sent to the server and comes back summed, as gradients do."""
         # A key is of one array for ever.
         store, key = self._store, next(self._keys)
         # Not `mx.nd.array`, which leaves OpenMP threads behind in the calling thread.

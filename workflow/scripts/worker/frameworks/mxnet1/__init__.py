@@ -21,7 +21,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    """Returns a trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
     return _Trainer(job)
 
 

@@ -34,7 +34,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. The BLAS reads its thread number from the environment."""
+    """Returns a trainer of the specification. The BLAS reads its thread number from the environment."""
     logging.disable(logging.WARNING)
     count = len(job.inputs)
     backend = gen_backend(backend="cpu", batch_size=count, rng_seed=0, datatype=np.float32)
@@ -116,7 +116,7 @@ def _batch_last(kind, inputs):
 
 
 def _weighted(layer, node):
-    """A layer with weights, and one that adds the bias behind it."""
+    """Returns a layer with weights, and one that adds the bias behind it."""
     made, places = [layer], {"weight": lambda: layer.W}
     if node.get("bias"):
         bias = layers.Bias(Constant(0.0))

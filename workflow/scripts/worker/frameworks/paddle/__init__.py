@@ -265,7 +265,7 @@ OPTIMISERS = {
 
 
 def _recurrent(kind):
-    """A layer of such a kind from a node, over (steps, batch, features).
+    """Returns a layer of such a kind from a node, over (steps, batch, features).
 
     Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
     """

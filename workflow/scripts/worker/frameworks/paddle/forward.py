@@ -10,7 +10,7 @@ TASKS = ("forward",)
 
 
 def build(job):
-    """The network of the adapter paddle, which nobody trains."""
+    """Returns the network of the adapter paddle, which nobody trains."""
     return _Predictor(training.build(job), job)
 
 

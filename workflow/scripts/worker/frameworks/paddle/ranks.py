@@ -20,7 +20,7 @@ _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 
 @ranks.joined
 def build(job):
-    """A rank's own trainer, on its share of the mini-batch."""
+    """Returns a rank's own trainer, on its share of the mini-batch."""
     meet(job)
     job.inputs, job.labels = ranks.share(job)
     trainer = paddle.build(job)
@@ -60,6 +60,6 @@ class Sums(object):
         self.threads = os.environ["OMP_NUM_THREADS"]
 
     def all_reduce(self, values):
-        """A sum in place, as of gradients."""
+        """Returns a sum in place, as of gradients."""
         summed = framework.to_tensor(values)
         return repeated(lambda: distributed.all_reduce(summed), summed.numpy)

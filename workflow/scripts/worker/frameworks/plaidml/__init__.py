@@ -31,7 +31,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. PlaidML takes every CPU that the process may run on."""
+    """Returns a trainer of the specification. PlaidML takes every CPU that the process may run on."""
     return _Trainer(job)
 
 
@@ -96,7 +96,7 @@ class _Trainer(object):
         return plaidml.Invoker(self.context, program, {}, tensors)
 
     def _hold(self, values):
-        """A value whose memory lasts as long as the trainer."""
+        """Returns a value whose memory lasts as long as the trainer."""
         self.kept.append(self._tensor(values))
         return _value(self.kept[-1], values.shape)
 
@@ -147,7 +147,7 @@ def _max_pool(node, own, value):
 
 
 def _first_maxima(node, value):
-    """The first of equal maxima has the whole gradient, which PlaidML's own pool gives to all of them."""
+    """Returns the first of equal maxima has the whole gradient, which PlaidML's own pool gives to all of them."""
     (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
     places = {"k": node["kernel"], "p": node["padding"], "s": node["stride"]}
     places.update(height=height, width=width)
@@ -218,7 +218,7 @@ def _local_response_norm(node, own, value):
 
 
 def _written(code, shape, **given):
-    """What a program of Tile makes of values, under the name O."""
+    """Says what a program of Tile makes of values, under the name O."""
     like = next(iter(given.values())).shape.dtype
     made = tile.Operation(code, list(given.items()), [("O", tile.Shape(like, tuple(shape)))])
     return made.sole_output()
@@ -237,12 +237,12 @@ def _product(value, weight):
 
 
 def _cut(value, axis, start, length):
-    """Some of the places of an axis."""
+    """Returns some of the places of an axis."""
     return op.slice_tensor(value, axes=[axis], starts=[start], ends=[start + length])
 
 
 def _wide(weight, value):
-    """One number a feature, to stand beside a value."""
+    """Returns one number a feature, to stand beside a value."""
     image = len(value.shape.dims) == 4
     return op.reshape(weight, tuple(weight.shape.dims) + (1, 1)) if image else weight
 
@@ -278,7 +278,7 @@ def _lstm(node, own, value):
 
 
 def _rnn(node, own, value):
-    """A product and a hyperbolic tangent."""
+    """Returns a product and a hyperbolic tangent."""
     given, outputs = _given(own, value), []
     for step in range(value.shape.dims[0]):
         sums = given(step)

@@ -37,7 +37,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. oneDNN reads its thread number from the environment."""
+    """Returns a trainer of the specification. oneDNN reads its thread number from the environment."""
     autograd.training = True
     inputs, kind = job.inputs, job.spec["input"]["kind"]
     if kind == "tokens":
@@ -85,7 +85,7 @@ class _Trainer(object):
         }
 
     def own(self, node, *roles):
-        """The parameters of a node that have one of these roles, in their order."""
+        """Returns the parameters of a node that have one of these roles, in their order."""
         names = [node["name"] + "/" + role for role in roles]
         return [self.trained[name] for name in names if name in self.trained]
 

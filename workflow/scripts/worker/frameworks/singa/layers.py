@@ -8,7 +8,7 @@ from . import repair as singa_repair
 
 
 def is_data(operator):
-    """Whether the first argument of an operator is the batch or a part of it, whose gradient nobody asks for."""
+    """Tells whether the first argument of an operator is the batch or a part of it, whose gradient nobody asks for."""
     source = operator.src[0][0]
     return isinstance(source, autograd.Dummy) or not source.requires_grad
 
@@ -90,7 +90,7 @@ def one_minus(x):
 
 
 def rnn(dense):
-    """A recurrence behind one product, by an operator `dense`, of the inputs of all steps."""
+    """Returns a recurrence behind one product, by an operator `dense`, of the inputs of all steps."""
 
     def make(trainer, node):
         entry, recurrent = trainer.own(node, "input", "bias"), trainer.own(node, "recurrent")
@@ -132,12 +132,12 @@ def _raised(images, bias):
 
 
 def _wide(vector):
-    """A number for each channel, to be combined with images."""
+    """Returns a number for each channel, to be combined with images."""
     return core.Reshape(vector, [1, vector.shape()[0], 1, 1])
 
 
 def _sums(images):
-    """The sum of each channel."""
+    """Returns the sum of each channel."""
     batch, channels, height, width = images.shape()
     sums = core.Sum(core.Reshape(images, [batch, channels * height * width]), 0)
     return core.Sum(core.Reshape(sums, [channels, height * width]), 1)
@@ -169,7 +169,7 @@ class _Grouped(autograd.Operator):
 
 
 def grouped_conv(trainer, node):
-    """A convolution for each group."""
+    """Returns a convolution for each group."""
     window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
     groups = node["groups"]
     sizes = node["in_shape"][0] // groups, node["channels"] // groups, False, 1
@@ -183,7 +183,7 @@ def grouped_conv(trainer, node):
 
 
 def pool(trainer, node):
-    """The largest of a window, or its mean, in which padding counts."""
+    """Returns the largest of a window, or its mean, in which padding counts."""
     window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
     handle = once(lambda x: core.PoolingHandle(x, *(window + [node["op"] == "max_pool"])))
     if node["op"] == "max_pool" or not node["padding"]:
@@ -208,7 +208,7 @@ class _Times(autograd.Operator):
 
 
 def _seen(batch, node):
-    """How much of each window is no padding."""
+    """Says how much of each window is no padding."""
     sides = []
     for extent, count in zip(node["in_shape"][1:], node["shape"][1:]):
         begin = np.arange(count) * node["stride"] - node["padding"]
@@ -255,7 +255,7 @@ class _LocalResponseNorm(autograd.Operator):
         self.size, self.share = node["size"], 1.0 / (node["inverse_alpha"] * node["size"])
 
     def near(self, x):
-        """The sum over the channels around each."""
+        """Returns the sum over the channels around each."""
         batch, channels, height, width = x.shape()
         edge = singa_repair.filled(0.0, batch, self.size // 2, height, width)
         padded, total = singa_repair.joined([edge, x, edge]), singa_repair.filled(0.0, *x.shape())

@@ -25,7 +25,7 @@ _end_vector.argtypes = _delete.argtypes = [ctypes.c_void_p]
 
 
 def _listed(function):
-    """A function of SINGA that returns a list of three tensors, so that it returns one to Python too."""
+    """Returns a function of SINGA that returns a list of three tensors, so that it returns one to Python too."""
 
     def call(*arguments):
         vector = function(*arguments)
@@ -46,18 +46,18 @@ for name in ("CpuBatchNormForwardTraining", "CpuBatchNormBackwardx"):
 
 
 def empty(*shape):
-    """A tensor of C++ whose values are not set."""
+    """Returns a tensor of C++ whose values are not set."""
     return core.Tensor(list(shape), device.get_default_device(), core.kFloat32)
 
 
 def view(data):
-    """The memory of a tensor of C++ as a flat array."""
+    """Returns the memory of a tensor of C++ as a flat array."""
     block = ctypes.c_void_p.from_address(int(data.this) + _BLOCK).value
     return np.ctypeslib.as_array((ctypes.c_float * data.Size()).from_address(_memory(block)))
 
 
 def filled(value, *shape):
-    """A tensor of C++ of one value."""
+    """Returns a tensor of C++ of one value."""
     made = empty(*shape)
     made.SetFloatValue(value)
     return made

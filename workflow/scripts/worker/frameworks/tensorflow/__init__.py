@@ -190,7 +190,7 @@ class Trainer(object):
         return loss
 
     def shared(self, gradients):
-        """The gradients of all ranks, of which there is one here."""
+        """Returns the gradients of all ranks, of which there is one here."""
         return gradients
 
 
@@ -253,7 +253,7 @@ def _rmsprop(optimiser, variable, gradient, averages, rate):
 
 
 def _averages_of(optimiser, variable):
-    """One running average for momentum; two for Adam, and the number of steps."""
+    """Returns one running average for momentum; two for Adam, and the number of steps."""
     count = 1 if optimiser["name"] == "momentum" else 2
     zeros = [tf.Variable(tf.zeros_like(variable)) for _ in range(count)]
     return zeros + [tf.Variable(0.0)] if count > 1 else zeros
@@ -390,7 +390,7 @@ def _adaptive_avg_pool(node, own, value):
 
 
 def _shares(size, extent):
-    """What each of `extent` rows is to each of `size` means."""
+    """Says what each of `extent` rows is to each of `size` means."""
     ends = [(share * extent // size, -(-(share + 1) * extent // size)) for share in range(size)]
     return [[(start <= row < end) / (end - start) for row in range(extent)] for start, end in ends]
 
@@ -449,7 +449,7 @@ def _batch_norm(node, own, value):
 
 
 def _lstm(node, own, value):
-    """A loop: unrolled, the first step would take three times as long to build, and XLA's eighteen times."""
+    """Returns a loop: unrolled, the first step would take three times as long to build, and XLA's eighteen times."""
     products, weight = _products(own, value), tf.convert_to_tensor(own["recurrent"])
     steps, batch, width = products.shape
     given = tf.TensorArray(products.dtype, steps, element_shape=[batch, width]).unstack(products)
@@ -490,7 +490,7 @@ def _gru(node, own, value):
 
 
 def _products(own, value):
-    """One large product with all inputs in place of one for each step."""
+    """Returns one large product with all inputs in place of one for each step."""
     steps, batch, features = value.shape
     rows = tf.matmul(tf.reshape(value, [-1, features]), own["input"])
     return tf.reshape(_biased(rows, own["bias"]), [steps, batch, -1])
@@ -550,7 +550,7 @@ def _flatten(node, own, value):
 
 
 def _shared_attention(node, value):
-    """The same of queries that share keys, and that are turned: those of one key are more rows of a product."""
+    """Returns the same of queries that share keys, and that are turned: those of one key are more rows of a product."""
     (steps, units), heads, batch = node["shape"], node["heads"], value.shape[1]
     shared, size = node.get("kv_heads", heads), units // heads
     value = tf.transpose(tf.reshape(value, [steps, batch, -1, size]), [1, 2, 0, 3])

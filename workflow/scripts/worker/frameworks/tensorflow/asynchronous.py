@@ -31,7 +31,7 @@ _JOINED = []
 
 
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
+    """Returns a trainer of the specification in which all ranks take part."""
     if not hasattr(tf.distribute, "ParameterServerStrategy"):
         raise Unsupported(
             "TensorFlow {} has no ParameterServerStrategy but an experimental one".format(
@@ -45,7 +45,7 @@ def build(job):
 
 
 def serve(kind, number, keeper, workers, threads):
-    """A server of the cluster, "ps" or "worker", which computes what it is told."""
+    """Returns a server of the cluster, "ps" or "worker", which computes what it is told."""
     return tf.distribute.Server(
         {"ps": [keeper], "worker": workers},
         job_name=kind,
@@ -147,7 +147,7 @@ class _Trainer(object):
         return self._network.weights(names)
 
     def _step(self, inputs, labels):
-        """The step of a share, which lies in the graph that each worker gets once."""
+        """Returns the step of a share, which lies in the graph that each worker gets once."""
 
         @tf.function
         def step():

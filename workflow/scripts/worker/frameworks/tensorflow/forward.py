@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """The network of the adapter tensorflow, which nobody trains."""
+    """Returns the network of the adapter tensorflow, which nobody trains."""
     place, settings = training.prepare(job)
     with tf.device(place):
         return _Predictor(_Network(job), job, place, settings)

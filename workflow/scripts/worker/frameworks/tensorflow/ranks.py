@@ -25,7 +25,7 @@ _MET = []
 
 @ranks.joined
 def build(job):
-    """A rank's own trainer, on its share of the mini-batch."""
+    """Returns a rank's own trainer, on its share of the mini-batch."""
     on_gpu = job.device == "gpu"
     settings = (
         tensorflow_settings.prepare_gpu(tensorflow.PRECISIONS[job.precision]) if on_gpu else {}
@@ -46,7 +46,7 @@ def build(job):
 
 
 def meet(job):
-    """The strategy that all ranks have, made once and first: it reads TF_CONFIG and waits for the others."""
+    """Returns the strategy that all ranks have, made once and first: it reads TF_CONFIG and waits for the others."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if not _MET:
@@ -55,7 +55,7 @@ def meet(job):
 
 
 def summed(operation, values):
-    """What the ranks' values come to, within a step of the strategy."""
+    """Says what the ranks' values come to, within a step of the strategy."""
     return tf.distribute.get_replica_context().all_reduce(operation, values, _MET[1])
 
 
@@ -97,7 +97,7 @@ class Sums(object):
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
 
     def all_reduce(self, values):
-        """A sum in a graph, of what the one before has left."""
+        """Returns a sum in a graph, of what the one before has left."""
         kept = [tf.constant(values)]
 
         def of_rank(values):

@@ -34,7 +34,7 @@ def versions():
 
 
 def build(job):
-    """A trainer whose graph and session are its own."""
+    """Returns a trainer whose graph and session are its own."""
     settings = tf.ConfigProto(
         intra_op_parallelism_threads=job.threads,
         inter_op_parallelism_threads=1,
@@ -160,7 +160,7 @@ class Trainer(object):
         return _rows(value)
 
     def _variable(self, value, trainable=True):
-        """A variable that holds `value`. By way of a placeholder: a graph may not hold 2 GiB of constants."""
+        """Returns a variable that holds `value`. By way of a placeholder: a graph may not hold 2 GiB of constants."""
         start = tf.placeholder(value.dtype, value.shape)
         self._starts[start] = value
         return tf.Variable(start, trainable=trainable)
@@ -181,7 +181,7 @@ def _update(wanted, loss, rate):
 
 
 def _adadelta(wanted, variable, gradient):
-    """The step of a parameter at a rate of 1, and the updates of its averages."""
+    """Returns the step of a parameter at a rate of 1, and the updates of its averages."""
     rho, epsilon = wanted["rho"], wanted["epsilon"]
     squares, steps = _average(variable), _average(variable)
     after = rho * squares + (1 - rho) * tf.square(gradient)
@@ -191,14 +191,14 @@ def _adadelta(wanted, variable, gradient):
 
 
 def _rmsprop(wanted, variable, gradient):
-    """The step of a parameter at a rate of 1, and the update of its average."""
+    """Returns the step of a parameter at a rate of 1, and the update of its average."""
     squares = _average(variable)
     after = wanted["rho"] * squares + (1 - wanted["rho"]) * tf.square(gradient)
     return gradient / (tf.sqrt(after) + wanted["epsilon"]), [tf.assign(squares, after)]
 
 
 def _average(variable):
-    """A running average of what has the shape of a parameter."""
+    """Returns a running average of what has the shape of a parameter."""
     return tf.Variable(tf.zeros(_shape(variable)), trainable=False)
 
 
@@ -253,7 +253,7 @@ def _batch_norm(node, own, value):
 
 
 def _lstm(node, own, value):
-    """A loop, before which the products of all steps with the inputs are taken as one."""
+    """Returns a loop, before which the products of all steps with the inputs are taken as one."""
     steps, batch, _ = _shape(value)
     products = tf.nn.bias_add(tf.matmul(_rows(value), own["input"]), own["bias"])
     products = tf.reshape(products, [steps, batch, -1])

@@ -28,7 +28,7 @@ class _Trainer(tensorflow1_ranks.Served):
         self._fetched = [self._loss, self._counted(self._fetched[1])]
 
     def _counted(self, update):
-        """An update of all weights that is counted by the server."""
+        """Returns an update of all weights that is counted by the server."""
         with tf.device(SERVER):
             # It is read with the weights, when a step begins; a sum, since what is only read is no copy.
             one = tf.constant(1, tf.int64)

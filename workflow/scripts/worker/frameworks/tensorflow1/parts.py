@@ -22,7 +22,7 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own, in a graph and a session of its own."""
+    """Returns an operation of its own, in a graph and a session of its own."""
     with tf.Graph().as_default() as graph:
         session, starts = tf.Session(graph=graph, config=_CONFIG[0]), {}
 

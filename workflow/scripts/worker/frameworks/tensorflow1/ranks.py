@@ -27,7 +27,7 @@ build = ranks.joined(lambda job: connect(job, _Trainer))
 
 
 def connect(job, kind):
-    """A trainer of this kind, with a session of its own in which the server is seen, and the rank's share."""
+    """Returns a trainer of this kind, with a session of its own in which the server is seen, and the rank's share."""
     if not _JOINED:
         _JOINED.append(_meet(job))
     job.inputs, job.labels = ranks.share(job)
@@ -43,7 +43,7 @@ def connect(job, kind):
 
 
 def device_of(rank):
-    """The device of a rank."""
+    """Returns the device of a rank."""
     return "/job:worker/task:{}".format(rank)
 
 
@@ -54,7 +54,7 @@ def _settings(threads, filters):
 
 
 def _meet(job):
-    """The first rank starts the parameter server, which has its CPUs."""
+    """Returns the first rank starts the parameter server, which has its CPUs."""
     ranks.require_own_network("TensorFlow")
     keeper, workers = ranks.server(), ranks.endpoints()
     if job.rank == 0:

@@ -34,7 +34,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. Theano reads its thread numbers from the environment."""
+    """Returns a trainer of the specification. Theano reads its thread numbers from the environment."""
     if not theano.config.cxx:
         raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
     # It walks a graph by recursion, for which a deep network is too deep.
@@ -135,14 +135,14 @@ def _share(name, values):
 
 
 def _average(shared):
-    """A running average of what has the shape of a parameter."""
+    """Returns a running average of what has the shape of a parameter."""
     return theano.shared(
         np.zeros_like(shared.get_value(borrow=True)), broadcastable=shared.broadcastable
     )
 
 
 def _adadelta(optimiser, shared, gradient):
-    """The step of a parameter at a rate of 1, and the updates of its averages."""
+    """Returns the step of a parameter at a rate of 1, and the updates of its averages."""
     rho, epsilon = np.float32(optimiser["rho"]), np.float32(optimiser["epsilon"])
     squares, steps, rest = _average(shared), _average(shared), np.float32(1 - optimiser["rho"])
     after = rho * squares + rest * gradient**2
@@ -151,7 +151,7 @@ def _adadelta(optimiser, shared, gradient):
 
 
 def _rmsprop(optimiser, shared, gradient):
-    """The step of a parameter at a rate of 1, and the update of its average."""
+    """Returns the step of a parameter at a rate of 1, and the update of its average."""
     rho, rest = np.float32(optimiser["rho"]), np.float32(1 - optimiser["rho"])
     squares = _average(shared)
     after = rho * squares + rest * gradient**2
@@ -169,7 +169,7 @@ def _dense(node, own, value):
 
 
 def _conv(node, own, value):
-    """A convolution, in groups where it has them."""
+    """Returns a convolution, in groups where it has them."""
     groups, kernel = node.get("groups", 1), node["kernel"]
     if groups > 1 and not _GROUPED:
         raise Unsupported("before Theano 1.0 a convolution has no groups")
@@ -274,7 +274,7 @@ def _rows(value):
 
 
 def _rnn(node, own, value):
-    """A loop, as an LSTM's is, behind one product of the inputs of all steps."""
+    """Returns a loop, as an LSTM's is, behind one product of the inputs of all steps."""
     products = tensor.dot(_rows(value), own["input"]) + own["bias"]
     products = products.reshape((value.shape[0], value.shape[1], -1), ndim=3)
 

@@ -342,7 +342,7 @@ def _adamw(parameters, wanted):
 
 
 def _averaging(wanted):
-    """What Adam and AdamW are told; one kernel for all of an update, where there is one."""
+    """Says what Adam and AdamW are told; one kernel for all of an update, where there is one."""
     if not hasattr(torch.optim, "AdamW"):
         raise Unsupported(
             "PyTorch 1.0 adds the epsilon of Adam to a root that is not corrected yet"
@@ -356,7 +356,7 @@ _MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
 
 
 def _bare(kind):
-    """The module `kind` without its own start values: a hundred million of them would take seconds."""
+    """Returns the module `kind` without its own start values: a hundred million of them would take seconds."""
     return type("Bare" + kind.__name__, (kind,), {"reset_parameters": lambda self: None})
 
 
@@ -446,7 +446,7 @@ class _Bias(nn.Module):
 
 
 def _positions(node):
-    """A view for each step, which addition spreads over the mini-batch: sequences have the steps first."""
+    """Returns a view for each step, which addition spreads over the mini-batch: sequences have the steps first."""
     steps, each = node["shape"][0], node["each"]
 
     def add(weight, values):
@@ -629,7 +629,7 @@ def _batch_norm(node):
 
 
 def _activation(name):
-    """A module without values, which not every version has."""
+    """Returns a module without values, which not every version has."""
     if not hasattr(nn, name):
         raise Unsupported("PyTorch {} has no {}".format(torch.__version__, name))
     return getattr(nn, name)()

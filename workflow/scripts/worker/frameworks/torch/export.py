@@ -53,7 +53,7 @@ def main():
 
 
 def export(job):
-    """The graph of the module as plain data; what a step of it gives lies beside it."""
+    """Returns the graph of the module as plain data; what a step of it gives lies beside it."""
     try:
         import torch
     except ImportError:
@@ -119,7 +119,7 @@ def export(job):
 
 
 def load(where, given):
-    """The module that `FILE:NAME` means, made with the arguments that are given as text."""
+    """Returns the module that `FILE:NAME` means, made with the arguments that are given as text."""
     import torch
 
     path, _, name = where.rpartition(":")
@@ -180,7 +180,7 @@ def load(where, given):
 
 
 def load_saved(path):
-    """The program that `torch.export.save` has written into a file."""
+    """Returns the program that `torch.export.save` has written into a file."""
     import torch
 
     try:
@@ -201,13 +201,13 @@ def arguments(given):
 
 
 def said(error):
-    """The first line of an error."""
+    """Returns the first line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return "%s: %s" % (type(error).__name__, lines[0] if lines else "no reason given")
 
 
 def place_of(error, path):
-    """Where in a user's file an error arose, '' where it did not."""
+    """Says where in a user's file an error arose, '' where it did not."""
     frames = traceback.extract_tb(error.__traceback__)
     path = os.path.abspath(path)
     lines = [frame.lineno for frame in frames if os.path.abspath(frame.filename) == path]
@@ -303,13 +303,13 @@ def meaning(value):
 
 
 def shape_of(node):
-    """The shape of a node's tensor, or None of what is no tensor."""
+    """Returns the shape of a node's tensor, or None of what is no tensor."""
     value = node.meta.get("val")
     return [int(extent) for extent in value.shape] if hasattr(value, "shape") else None
 
 
 def plain(value):
-    """An argument as JSON has it; {"node": name} is another node's output."""
+    """Returns an argument as JSON has it; {"node": name} is another node's output."""
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     if isinstance(value, dict):
@@ -402,7 +402,7 @@ def step(module, inputs, loss, labels=None):
 
 
 def output_of(returned):
-    """The tensor of what a module returns: its first, or its `logits`."""
+    """Returns the tensor of what a module returns: its first, or its `logits`."""
     if hasattr(returned, "logits"):
         return returned.logits
     while isinstance(returned, (list, tuple, dict)):

@@ -13,7 +13,7 @@ _in_use = getattr(torch, "inference_mode", torch.no_grad)
 
 
 def build(job):
-    """The network of the adapter torch, which nobody trains."""
+    """Returns the network of the adapter torch, which nobody trains."""
     # A step is not compiled for it.
     mode, job.mode = job.mode, "eager"
     training.check(mode, job.device)

@@ -95,7 +95,7 @@ class _Trainer(object):
         self._shared.count(self._before)
 
     def _homes(self, part):
-        """Where the weights of a part lie in memory that all ranks share: the common ones, or those of a group."""
+        """Says where the weights of a part lie in memory that all ranks share: the common ones, or those of a group."""
         count = len(self._trained)
         arrays = self._shared.arrays[part * count : (part + 1) * count]
         # As they lay before: some are transposed.

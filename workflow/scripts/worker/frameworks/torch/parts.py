@@ -78,7 +78,7 @@ def _im2col(images, weights, stride, padding):
 
 
 def _nnpack_takes(part):
-    """Which way NNPACK takes, by the rule of its src/convolution-output.c: by how many tiles cover the result."""
+    """Says which way NNPACK takes, by the rule of its src/convolution-output.c: by how many tiles cover the result."""
     if part.stride != 1:
         raise Unsupported("NNPACK transforms no convolution that has a stride")
     if not torch._nnpack_available():

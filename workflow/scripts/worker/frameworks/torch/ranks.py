@@ -21,7 +21,7 @@ _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "stat
 
 
 def averaging(job, group=None):
-    """A trainer of the rank's share; gradients are averaged over all ranks, or those of `group(job)`."""
+    """Returns a trainer of the rank's share; gradients are averaged over all ranks, or those of `group(job)`."""
     job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
     job.seed += job.rank
@@ -80,6 +80,6 @@ class Sums(object):
         self.threads = framework.get_num_threads()
 
     def all_reduce(self, values):
-        """A sum in place, as of gradients."""
+        """Returns a sum in place, as of gradients."""
         summed = framework.from_numpy(values).clone()
         return repeated(lambda: distributed.all_reduce(summed), summed.numpy)

@@ -44,7 +44,7 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, in a process of its own."""
+    """Returns a trainer of the specification, in a process of its own."""
     return _Trainer(job)
 
 
@@ -116,7 +116,7 @@ class _Trainer(object):
         return found
 
     def _numbers(self, shape):
-        """The raw numbers that the program answers, in this shape."""
+        """Returns the raw numbers that the program answers, in this shape."""
         count = 4 * int(np.prod(shape, dtype=np.int64))
         content = self.answers.read(count)
         if len(content) != count:
@@ -155,7 +155,7 @@ class _Trainer(object):
         self._tell(np.ascontiguousarray(values, kind).reshape(-1).data)
 
     def _answer(self):
-        """The next line of the program. Raises what it failed with."""
+        """Returns the next line of the program. Raises what it failed with."""
         line = self.answers.readline().decode()
         if line.startswith("error "):
             if "not enough memory" in line:
