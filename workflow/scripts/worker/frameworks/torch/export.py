@@ -44,6 +44,8 @@ class Mistake(Exception):
 
 def main():
     job = json.loads(sys.argv[1])
+    # Where an export fails, PyTorch shows the graph so far, above the one sentence that we say.
+    logging.disable(logging.CRITICAL)
     try:
         graph = export(job)
     except Mistake as error:
@@ -61,8 +63,6 @@ def export(job):
             "%s has no PyTorch: name a Python that has it, PYTHON=.../bin/python" % sys.executable
         )
     warnings.simplefilter("ignore")
-    # Where an export fails, PyTorch shows the graph so far, above the one sentence that we say.
-    logging.disable(logging.CRITICAL)
     torch.manual_seed(0)
     batch = 8 if job["vocabulary"] or size_of(job["shape"]) <= LARGE else 2
     saved = None
