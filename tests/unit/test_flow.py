@@ -55,7 +55,15 @@ def test_a_cluster_is_asked_for_what_its_entry_says_and_this_machine_for_nothing
 
 
 @pytest.mark.parametrize(
-    ("targets", "again"), [({"environments"}, True), ({"all"}, False), (set(), False)]
+    ("targets", "again"),
+    [
+        ({"environments"}, True),
+        # As `make environments ONLY=torch-9.9` asks.
+        ({"results/environments/torch-9.9.json"}, True),
+        ({"results/environments/jax-9.9.json"}, False),
+        ({"all"}, False),
+        (set(), False),
+    ],
 )
 def test_who_asks_for_environments_has_what_failed_tried_again(
     targets, again, tmp_path, monkeypatch

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,9 @@ class Engine:
     def cancel_what_is_left(self) -> None:
         """Cancels this run's jobs at SLURM that Ctrl-C left: Snakemake misses those whose states it just asks for."""
         if run := getattr(self._workflow.scheduler._executor, "run_uuid", None):
-            subprocess.run(["scancel", f"--name={run}"], check=False)
+            # Other clusters have such runs too, and no scancel.
+            with suppress(FileNotFoundError):
+                subprocess.run(["scancel", f"--name={run}"], check=False)
 
     def share_out_host(self) -> None:
         """Gives the host to one cell at a time where no profile does: a cell weighs all of it, other jobs 10."""

@@ -219,8 +219,8 @@ class Needed:
 
     def _environment_again(self, wildcards: Any) -> list[str]:
         name, current = wildcards.environment, self._planned.current
-        # Who asks for environments has done something about those that failed.
-        is_asked = "environments" in self._engine.asked_targets()
+        # Who asks for an environment has done something about what failed; `make environments` asks by its file.
+        is_asked = {"environments", manifest_path(name)} & self._engine.asked_targets()
         stays = current.manifest(name) and (current.is_installed(name) or not is_asked)
         return [] if stays else _lying(manifest_path(name))
 
