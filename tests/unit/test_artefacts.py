@@ -26,7 +26,7 @@ from steptime.artefacts import (
     transfer,
 )
 from steptime.artefacts import topology as drawn
-from steptime.artefacts.inputs import read_printed
+from steptime.claims.papers import read_printed
 from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured

@@ -15,10 +15,13 @@ import pytest
 import yaml
 from examples import CELL, inputs
 
-from steptime.artefacts import agreement, catalogue, evidence, findings, threads, verdict
+from steptime.artefacts import agreement, catalogue, threads, verdict
 from steptime.artefacts.inputs import Inputs
+from steptime.claims import answers, checks, evidence, so_far
+from steptime.claims.checks import FAILS, HOLDS, NOT_ASKED, UNDECIDED, UNKNOWN, check
 from steptime.claims.expressions import evaluate, names_in, tells_seconds
 from steptime.claims.functions import HIGH, LOW, NUMBERS, PLACE, ExpressionError, Scope
+from steptime.claims.papers import Paper, read_papers
 from steptime.merge import trainings
 from steptime.merge.measured import read_measured
 from steptime.merge.others import Grid
@@ -32,8 +35,7 @@ FRAMEWORKS = Frameworks(PAPERS / "frameworks.yaml")
 NETWORKS = ROOT / "config/networks.yaml"
 FILES = list(PAPERS.glob("*/*"))
 CATALOGUE = yaml.safe_load(NETWORKS.read_text())
-HOLDS, FAILS, UNKNOWN = findings.HOLDS, findings.FAILS, findings.UNKNOWN
-SO_FAR = findings.SO_FAR[HOLDS]
+SO_FAR = checks.SO_FAR[HOLDS]
 
 # Contradictions within the papers that were found by reading, and calculations of theirs that are right.
 KNOWN = dict.fromkeys(
@@ -59,7 +61,7 @@ KNOWN |= dict.fromkeys(
 
 @functools.cache
 def read():
-    return evidence.read_papers(FILES)
+    return read_papers(FILES)
 
 
 # Claims that are asked of the specifications of networks, without any time.
@@ -78,7 +80,7 @@ def checked(*claims, papers=None, measured=(), trained=None, only="", parts=(), 
         chosen = [[each for each in paper.findings if each["id"] in claims] for paper in papers]
         papers = [replace(paper, findings=own) for paper, own in zip(papers, chosen, strict=True)]
     own = Grid("", list(measured), list(parts), trained or Trained.nothing())
-    made = findings.build(papers, [own, *others], FRAMEWORKS, CATALOGUE, only)
+    made = answers.build(papers, [own, *others], FRAMEWORKS, CATALOGUE, only)
     return made.set_index("id")
 
 
@@ -96,7 +98,7 @@ def planted(file, row, column, value):
         if paper.name == "shi2016":
             assert place.sum() == 1
             printed.loc[place, ["value", "number"]] = str(value), value
-        papers.append(evidence.Paper(paper.name, paper.catalogue, printed, paper.findings))
+        papers.append(Paper(paper.name, paper.catalogue, printed, paper.findings))
     return papers
 
 
@@ -107,7 +109,7 @@ def test_the_contradictions_of_the_papers_come_out_by_themselves():
     assert set(verdicts) == {HOLDS, FAILS, UNKNOWN}
     # What a network here has of parameters is known without any time.
     ours = as_printed()["ours_verdict"]
-    assert set(ours.drop(OF_NETWORKS)) == {UNKNOWN, findings.NOT_ASKED}
+    assert set(ours.drop(OF_NETWORKS)) == {UNKNOWN, NOT_ASKED}
     assert ours["resnet50-3.8-billions"] == FAILS
     other = as_printed().loc["cntk-alone-on-several-machines"]
     assert other["theirs_numbers"] == "15 (with numbers of Dai and Berleant 2019)"
@@ -183,7 +185,7 @@ def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
         found.loc["gtx1080-always-best", "today_numbers"] == "it compares machines of the paper's"
     )
     assert found.loc["cpu-rnn-cntk-much-faster", "today_verdict"] == UNKNOWN
-    assert found.loc["transfer-one-gpu", "today_verdict"] == findings.NOT_ASKED
+    assert found.loc["transfer-one-gpu", "today_verdict"] == NOT_ASKED
 
 
 def test_a_claim_is_undecided_where_the_intervals_of_its_times_allow_both(tmp_path):
@@ -198,7 +200,7 @@ def test_a_claim_is_undecided_where_the_intervals_of_its_times_allow_both(tmp_pa
 
     assert asked(0.99, 1.0, 1.01)["today_verdict"] == SO_FAR
     wide = asked(0.6, 1.0, 1.5)
-    assert (wide["today_verdict"], wide["today_numbers"]) == (findings.UNDECIDED, "0.769")
+    assert (wide["today_verdict"], wide["today_numbers"]) == (UNDECIDED, "0.769")
     assert verdict.in_short(dict(wide) | {"theirs_verdict": FAILS}) == (
         "not by its own numbers, undecided here, with today's versions"
     )
@@ -308,7 +310,7 @@ def test_a_claim_on_trainings_is_never_answered_by_step_times_nor_the_other_way_
     assert of_trainings.loc["cntk-fastest-mnist-cpu", "today_least"] == 0.25
     steps = of_trainings.drop(OF_NETWORKS)
     steps = steps.loc[steps["paper"] == "shi2016", "ours_verdict"]
-    assert set(steps) == {UNKNOWN, findings.NOT_ASKED}
+    assert set(steps) == {UNKNOWN, NOT_ASKED}
 
 
 def test_what_trainings_use_is_asked_where_the_paper_has_no_number(tmp_path):
@@ -334,7 +336,7 @@ def test_what_trainings_use_is_asked_where_the_paper_has_no_number(tmp_path):
     # Of one process, or of two that differ, nobody knows.
     for factors in ((1.0,), (0.9, 1.1)):
         found = asked(*factors)["today_verdict"]
-        assert found["cntk-tensorflow-use-all-cpus"] == findings.UNDECIDED
+        assert found["cntk-tensorflow-use-all-cpus"] == UNDECIDED
 
 
 def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path):
@@ -361,7 +363,7 @@ def test_seconds_on_their_machine_are_not_asked_of_ours(tmp_path):
     claims = ("cpu-fcn8-tensorflow-1.9s", "cpu-alexnet-3s", "cpu-torch-400s")
     found = checked(*claims, measured=[measured(tmp_path / "merged.parquet", *cells)])
     for name in claims:
-        assert found.loc[name, "ours_numbers"] == findings.THEIR_MACHINE
+        assert found.loc[name, "ours_numbers"] == answers.THEIR_MACHINE
     assert tells_seconds("mean(time(network='fcn5'), over='threads')")
     assert not tells_seconds("time(threads=1) / least(others(framework='caffe'))")
 
@@ -430,7 +432,7 @@ def test_a_mistake_in_a_finding_is_one_sentence(tmp_path, change, says):
     wrong = {"id": "wrong", "section": "1", "claim": "Wrong."} | change
     (tmp_path / "shi2016/findings.yaml").write_text(yaml.safe_dump([wrong]))
     with pytest.raises(InputError, match="findings.yaml, wrong: ") as raised:
-        checked(papers=evidence.read_papers(list(tmp_path.glob("*/*"))))
+        checked(papers=read_papers(list(tmp_path.glob("*/*"))))
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -439,7 +441,7 @@ def test_a_paper_without_printed_numbers_and_claims_is_no_mistake(tmp_path):
     (tmp_path / "doe2020/paper.yaml").write_text(
         "{short: Doe 2020, citation: Doe, times: table1, artefacts: {}}"
     )
-    papers = evidence.read_papers(list(tmp_path.glob("*/*")))
+    papers = read_papers(list(tmp_path.glob("*/*")))
     assert papers[0].findings == [] and checked(papers=papers).empty
     assert evidence.their_times(papers[0], FRAMEWORKS).empty
 
@@ -521,7 +523,7 @@ def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_p
     found = checked(*claims, measured=[measured(tmp_path / "merged.parquet", *cells)])
     claim = found.loc["two-gpus-torch-tensorflow-10-percent"]
     assert (claim["today_verdict"], claim["today_least"]) == (SO_FAR, pytest.approx(10))
-    assert found.loc["more-gpus-can-be-slower", "today_verdict"] == findings.SO_FAR[FAILS]
+    assert found.loc["more-gpus-can-be-slower", "today_verdict"] == checks.SO_FAR[FAILS]
     # One that does not wait is faster here, and stands for no other.
     apart = cell("torch", "fcn5", 1, 0.5, **two | {"exchange": "async"})
     groups = cell("torch", "fcn5", 1, 0.1, **two | {"devices": 4, "exchange": "mixed"})
@@ -564,11 +566,11 @@ def test_a_time_of_one_version_is_never_divided_by_that_of_another(tmp_path):
 
 def test_what_is_missing_is_named_whole_and_a_number_beside_its_bound_is_on_its_side():
     wanted = {*product(["cntk"], ["cifar10", "mnist"], [False, True])}
-    said = findings._named(
-        wanted - {("cntk", "mnist", False)}, wanted, findings.Names(FRAMEWORKS, CATALOGUE, {})
+    said = so_far.named(
+        wanted - {("cntk", "mnist", False)}, wanted, so_far.Names(FRAMEWORKS, CATALOGUE, {})
     )
     assert said == "CNTK on CIFAR-10, CNTK on MNIST with more threads than cores"
-    words = findings._words({"below": 1}, pd.Series([0.9, 1.004]))
+    words = checks.numbers_in_words({"below": 1}, pd.Series([0.9, 1.004]))
     assert words == "0.900 to 1.004; 1 of 2 within"
 
 
@@ -585,7 +587,7 @@ def test_a_missing_framework_could_be_the_fastest_on_one_network_alone(tmp_path)
     cells += [each | {"network": "alexnet", "batch": 16} for each in cells]
     known = [measured(tmp_path / "merged.parquet", *cells)]
     found = checked("tools-change-with-network", measured=known)
-    assert found["today_verdict"].tolist() == [findings.SO_FAR[FAILS]]
+    assert found["today_verdict"].tolist() == [checks.SO_FAR[FAILS]]
 
 
 CALLS = r"\b(time|used|others|speedup|doubling)\("
@@ -613,28 +615,28 @@ def test_no_claim_holds_by_luck_where_a_framework_that_it_names_is_left_out(name
     paper = next(each for each in read() if each.name == name)
     every = {each.name: each for known in read() for each in (known, *known.quoted())}
     printed = pd.concat([each.printed for each in read()])
-    names = findings.Names(FRAMEWORKS, CATALOGUE, {})
+    names = so_far.Names(FRAMEWORKS, CATALOGUE, {})
     nothing = {"alone": Scope("", *[pd.DataFrame()] * 2, {}, {}).alone}
 
     @functools.cache
     def scopes(about, left_out):
         cells = everything(every[about], left_out)
-        return findings._scopes(every[about], cells, nothing, printed, names)
+        return answers._scopes(every[about], cells, nothing, printed, names)
 
     def asked(claim, theirs, left_out):
         own = scopes(claim.get("paper", name), left_out)
-        found = findings._ours(claim, own.about, own.today)
-        return findings._so_far(claim, found, own.about, own.today, theirs, names).verdict
+        found = answers._ours(claim, own.about, own.today)
+        return so_far.weakened(claim, found, own.about, own.today, theirs, names).verdict
 
     held = 0
     for finding in paper.findings:
-        kept = finding.keys() - {*findings.BOUNDS, "of"}
+        kept = finding.keys() - {*checks.BOUNDS, "of"}
         claim = {key: finding[key] for key in kept} | {"above": -np.inf}
-        theirs = findings.Check(UNKNOWN, "")
+        theirs = checks.Check(UNKNOWN, "")
         if "value" not in claim or asked(claim, theirs, "") != HOLDS:
             continue
         whole = scopes(claim.get("paper", name), "")
-        theirs = theirs if "why_not" in claim else findings.check(claim, whole.theirs)
+        theirs = theirs if "why_not" in claim else check(claim, whole.theirs)
         held += 1
         text = claim.get("ours", claim["value"])
         every_framework = "others(" in text or len(re.findall(CALLS, text)) > text.count(
@@ -661,9 +663,9 @@ def test_words_of_claims_are_decided_number_by_number(tmp_path):
     scope = Scope("", known.assign(family="", decides=True), pd.DataFrame(), {}, {})
     value = "time(framework='b') / time(framework='a')"
     asked = {
-        ("every", "above", 1): findings.UNDECIDED,
-        ("some", "below", 1): findings.UNDECIDED,
-        ("most", "above", 1): findings.UNDECIDED,
+        ("every", "above", 1): UNDECIDED,
+        ("some", "below", 1): UNDECIDED,
+        ("most", "above", 1): UNDECIDED,
         ("every", "above", 0.8): HOLDS,
         ("every", "below", 1.3): HOLDS,
         ("every", "above", 1.3): FAILS,
@@ -671,12 +673,12 @@ def test_words_of_claims_are_decided_number_by_number(tmp_path):
     }
     for (many, bound, number), wanted in asked.items():
         claim = {"value": value, bound: number, "of": many}
-        assert findings.check(claim, scope).verdict == wanted, (many, bound, number)
+        assert check(claim, scope).verdict == wanted, (many, bound, number)
     # Variances of two times add up in their ratio, whatever is drawn.
     ratio = evaluate(value, scope).to_numpy()
     deviations = np.log(known["high"] / known["low"]) / 2 / evidence.NORMAL
     both = [np.hypot(*deviations[known["network"] == name]) for name in known["network"].unique()]
-    assert findings._errors(value, scope, ratio) == pytest.approx(ratio * both, rel=0.03)
+    assert checks._errors(value, scope, ratio) == pytest.approx(ratio * both, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -703,7 +705,7 @@ def test_an_extreme_of_noisy_numbers_is_asked_of_each_of_them(value, bound):
         known = dict.fromkeys(NUMBERS, seconds)
         known |= {name: seconds * ends[name[-4:].strip("_")] for name in (*LOW, *HIGH)}
         scope = Scope("", times.assign(**known, decides=True), pd.DataFrame(), {}, {})
-        wrong += findings.check(claim, scope).verdict == FAILS
+        wrong += check(claim, scope).verdict == FAILS
     assert wrong / draws <= 0.05
 
 
@@ -723,14 +725,14 @@ def test_the_best_of_some_by_the_best_of_others_is_shown_of_each_of_the_first():
         known |= {LOW[0]: seconds * np.exp(-1.96 * error), HIGH[0]: seconds * np.exp(1.96 * error)}
         known |= dict.fromkeys([*NUMBERS[1:], *LOW[1:], *HIGH[1:]], seconds)
         scope = Scope("", times.assign(**known, decides=decides), pd.DataFrame(), {}, {})
-        found = findings.check({"value": value, "above": 1}, scope)
+        found = check({"value": value, "above": 1}, scope)
         return found.verdict, found.values.tolist()
 
     assert asked(2.0, 3.0, 1.0, 9.0, error=0.1) == (HOLDS, [2.0])
     # Of one number, 1.3 would be shown to be above 1; not of the better one of two.
-    assert asked(1.3, 3.0, 1.0, 9.0, error=0.1)[0] == findings.UNDECIDED
+    assert asked(1.3, 3.0, 1.0, 9.0, error=0.1)[0] == UNDECIDED
     assert asked(0.5, 0.6, 1.0, 1.0, error=0.1) == (FAILS, [0.5])
     # What was disturbed decides nothing, and hinders no other from it.
     times_of = functools.partial(asked, 2.0, 3.0, 1.0, 9.0, error=0.1)
-    assert times_of(decides=[False, True, True, True])[0] == findings.UNDECIDED
+    assert times_of(decides=[False, True, True, True])[0] == UNDECIDED
     assert times_of(decides=[True, True, True, False])[0] == HOLDS

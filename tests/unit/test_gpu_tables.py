@@ -8,7 +8,7 @@ from examples import inputs as given
 from matplotlib.text import Text
 
 from steptime.artefacts import energy, memory, sweep, times, trainings
-from steptime.artefacts.inputs import read_printed
+from steptime.claims.papers import read_printed
 from steptime.merge.measured import Measured
 from steptime.reading import read_yaml
 

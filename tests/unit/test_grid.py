@@ -8,8 +8,8 @@ import yaml
 from conftest import ROOT
 from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
-from steptime.artefacts.inputs import read_printed
 from steptime.cells.expected import Expected
+from steptime.claims.papers import read_printed
 from steptime.plan import axes, configuration, grid, interim, written
 from steptime.plan.cell import reference_path
 from steptime.tasks import TASKS

@@ -4,7 +4,7 @@ import pytest
 from examples import ROOT, inputs, measured
 
 from steptime.artefacts import machines, memory
-from steptime.artefacts.inputs import read_printed
+from steptime.claims.papers import read_printed
 from steptime.machine import energy
 from steptime.reading import read_yaml
 from steptime.supervisor import resources

@@ -11,7 +11,7 @@ import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 
 from steptime.artefacts import catalogue, efficiency, ratios, tuning
-from steptime.artefacts.evidence import read_papers
+from steptime.claims.papers import read_papers
 from steptime.page import answer, cells, embed, explorer, page
 from steptime.render import figures, tables
 

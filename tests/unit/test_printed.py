@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.artefacts.inputs import read_printed
+from steptime.claims.papers import read_printed
 
 PAPERS = Path(__file__).parents[2] / "resources" / "papers"
 SHI2016 = PAPERS / "shi2016"

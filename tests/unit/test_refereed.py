@@ -8,7 +8,7 @@ from examples import FRAMEWORKS, inputs, measured
 
 from steptime import networks
 from steptime.artefacts import defects, sweep
-from steptime.artefacts.inputs import read_printed
+from steptime.claims.papers import read_printed
 
 SHI = Path(__file__).parents[2] / "resources/papers/shi2016"
 PAPER = yaml.safe_load((SHI / "paper.yaml").read_text())

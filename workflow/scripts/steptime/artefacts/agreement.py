@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from steptime.artefacts import times
-from steptime.artefacts.evidence import measured_times, our_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
+from steptime.claims.evidence import measured_times, our_times, their_times
+from steptime.claims.papers import read_papers
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
 from steptime.render import figures, tables

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.evidence import Paper, read_papers
 from steptime.artefacts.inputs import Inputs
+from steptime.claims.papers import Paper, read_papers
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
 

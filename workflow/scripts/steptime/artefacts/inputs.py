@@ -9,6 +9,7 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import trusted
+from steptime.claims.papers import read_printed
 from steptime.merge import others, trainings
 from steptime.merge.measured import Measured, read_measured
 from steptime.merge.others import Grid
@@ -181,12 +182,3 @@ class Inputs:
     def write_table(self, results: Path) -> None:
         """Writes the table alone, in every form: results/tables/<name>.*."""
         tables.write(results / "tables" / self.name, *self.table, self.page)
-
-
-def read_printed(path: Path) -> pd.DataFrame:
-    """Returns the printed numbers of one table: all columns as text ('' is empty), and `number`, a float or NaN."""
-    try:
-        printed = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    return printed.assign(number=pd.to_numeric(printed["value"], errors="coerce"))

@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steptime.artefacts import curves
-from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.times import SOME_OTHER_SCRIPTS, other_scripts
+from steptime.claims.evidence import measured_times, their_times
+from steptime.claims.papers import Paper, read_papers
 from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures

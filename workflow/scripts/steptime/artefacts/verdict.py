@@ -6,8 +6,9 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts import findings
-from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.artefacts.inputs import Inputs
+from steptime.claims.answers import SIDES
+from steptime.claims.checks import ANSWERED, FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
 
@@ -39,7 +40,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
     # What ours could answer comes before what is open here.
-    answered = data[["ours_verdict", "today_verdict"]].isin(findings.ANSWERED).any(axis=1)
+    answered = data[["ours_verdict", "today_verdict"]].isin(ANSWERED).any(axis=1)
     data = data.assign(short=short, answered=answered)
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
@@ -56,7 +57,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def in_short(row: dict[str, str]) -> str:
-    theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
+    theirs, ours, today = (row[f"{side}_verdict"] for side in SIDES)
     both, now = _of_both(theirs, ours), _of_both(theirs, today)
     if both is None:
         text = f"{now}, with today's versions" if now else ALONE[theirs]
@@ -80,7 +81,7 @@ def _summary(data: pd.DataFrame) -> list[str]:
     lines = []
     for weight, heading in HEADINGS.items():
         own = data[data["weight"] == weight]
-        sides = [own[f"{side}_verdict"].value_counts() for side in findings.SIDES]
+        sides = [own[f"{side}_verdict"].value_counts() for side in SIDES]
         counted = [
             f"{counts.get(HOLDS, 0)} of {counts.get(HOLDS, 0) + counts.get(FAILS, 0)} {words}"
             for counts, words in zip(sides, WORDS, strict=True)

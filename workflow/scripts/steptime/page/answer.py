@@ -190,7 +190,7 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
     """Finds the claims that our numbers answer: a sentence on all, and by paper a sentence and its rows."""
     if findings is None:
         return {"says": "", "papers": {}}
-    from steptime.artefacts.findings import ANSWERED, UNDECIDED
+    from steptime.claims.checks import ANSWERED, UNDECIDED
 
     names = {name: (name, name.replace("holds", "hold").replace("does", "do")) for name in ANSWERED}
     names[UNDECIDED] = ("is undecided", "are undecided")

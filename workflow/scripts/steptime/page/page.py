@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from steptime import project
-from steptime.artefacts.findings import WEIGHTS
+from steptime.claims.answers import WEIGHTS
 from steptime.merge.measured import Measured, read_measured
 from steptime.networks import written
 from steptime.page import answer, cells, embed, explorer, samples
