@@ -52,7 +52,7 @@ from worker import contract, timing  # noqa: E402
 SECONDS_PER_TURN = 0.4
 SECONDS_PER_PAIR = 6
 LEAST_TURNS = 5
-MOST_SECONDS_PER_PAIR = 30
+MOST_SECONDS_PER_PAIR = 90
 MOST_WARMUP_SECONDS = 10
 NOT_IDLE = ("user", "nice", "system", "irq", "softirq", "steal")
 PR_SET_PDEATHSIG = 1

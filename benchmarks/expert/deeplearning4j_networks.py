@@ -36,6 +36,7 @@ from org.deeplearning4j.nn.conf.layers import (  # noqa: E402
     ConvolutionLayer,
     DenseLayer,
     EmbeddingSequenceLayer,
+    Layer,
     OutputLayer,
     RnnOutputLayer,
     SubsamplingLayer,
@@ -89,7 +90,7 @@ BATCH, SHAPE, CLASSES, RATE, SOURCE, LAYERS = {
         InputType.convolutional(224, 224, 3),
         [
             *(conv(96, 11, 4, 2), pool(), conv(256, 5, 1, 2), pool()),
-            *(conv(384, 3, 1, 1), conv(384, 3, 1, 1), conv(256, 3, 1, 1), pool()),
+            *(conv(384, 3, 1, 1), conv(256, 3, 1, 1), conv(256, 3, 1, 1), pool()),
             *[dense(4096).activation(Activation.RELU) for _ in range(2)],
             ends(OutputLayer, 1000),
         ],
@@ -117,9 +118,8 @@ def array(values):
 
 
 settings = NeuralNetConfiguration.Builder().updater(Sgd(RATE)).weightInit(WeightInit.XAVIER)
-settings = settings.trainingWorkspaceMode(WorkspaceMode.ENABLED).list()
-for layer in LAYERS:
-    settings = settings.layer(layer.build())
+settings = settings.trainingWorkspaceMode(WorkspaceMode.ENABLED)
+settings = settings.list(jpype.JArray(Layer)([layer.build() for layer in LAYERS]))
 if NETWORK != "lstm32":
     settings = settings.setInputType(SOURCE)
 network = MultiLayerNetwork(settings.build())

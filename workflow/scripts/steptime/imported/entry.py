@@ -84,7 +84,7 @@ def entry(
     content = {
         "label": label,
         "family": family,
-        "batch": max(1, min(MOST_SAMPLES, NUMBERS // math.prod(shape))),
+        "batch": _mini_batch(math.prod(shape)),
         "input": source | ({"vocabulary": vocabulary} if vocabulary else {}),
     }
     return (
@@ -92,6 +92,12 @@ def entry(
         | ({} if loss == "softmax_cross_entropy" else {"loss": loss})
         | {"layers": written(layers)}
     )
+
+
+def _mini_batch(numbers: int) -> int:
+    """Returns how many samples of so many numbers a mini-batch has: a power of two, as people choose them."""
+    most = max(1, min(MOST_SAMPLES, NUMBERS // numbers))
+    return 2 ** int(math.log2(most))
 
 
 def written(layers: list[Layer]) -> list[Any]:
