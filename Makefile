@@ -12,7 +12,7 @@ WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references inspect pack merge page compare explain watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again network adapter-check gpu-check reference references pack merge page compare explain watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 # Of the configuration, what a user says here: grid=today only=torch.
@@ -29,7 +29,6 @@ TAKES.bisect = FRAMEWORK FROM TO THREADS MARGIN
 TAKES.compare = A B MARGIN
 TAKES.example = FROM
 TAKES.explain = A B
-TAKES.inspect = SHARD
 TAKES.merge = FROM
 TAKES.network = FROM INPUT WITH VOCABULARY LOSS
 TAKES.page = FROM PAPER
@@ -37,7 +36,7 @@ TAKES.pack = TO
 TAKES.paper = PAPER
 TAKES.venv = WITH
 TAKES.watch = BASE CANDIDATE THREADS MARGIN
-TAKERS = adapter-check bisect compare example explain inspect merge pack network page paper venv watch
+TAKERS = adapter-check bisect compare example explain merge pack network page paper venv watch
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 KNOWN = $(sort $(ANYWHERE) $(foreach goal,$(TAKERS),$(TAKES.$(goal))))
 nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
@@ -125,9 +124,6 @@ SHIPPED = fcn5-b64 alexnet-b16 resnet50-b16 lstm32-b128 gpt-small-b4 fcn8-b64 ls
 references: venv  ## compute the float64 references that come with the project, resources/references/, where the code has changed
 	@.venv/bin/snakemake --cores $(CORES) $(SHIPPED:%=results/references/%.npz)
 	@mkdir -p resources/references && cp $(SHIPPED:%=results/references/%.npz) resources/references/
-
-inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells/...
-	@workflow/scripts/launch cells.inspect $(call quoted,$(or $(SHARD),$(error Name a shard: make inspect SHARD=results/cells/local-cpu/step/...)))
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
 	@workflow/scripts/launch carry.pack pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)

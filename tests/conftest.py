@@ -140,12 +140,6 @@ class Checkout:
             text=True,
         )
 
-    def inspect(self, shard: Path) -> str:
-        """What `make inspect` prints of a shard."""
-        done = self.launch("cells.inspect", shard, COLUMNS="300")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def leftovers(self) -> list[Path]:
         """Files that were not written to their end."""
         return list((self.root / "results").rglob(".*.partial"))

@@ -181,13 +181,6 @@ def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lackin
     ]
     assert rows[2]["lacking"] == "there is none" and rows[0]["flops"] == 16
     assert rows[0]["timed_region"] == "operation,sync"
-    told = subprocess.run(
-        [sys.executable, "-m", "steptime", "cells.inspect", str(path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
-        capture_output=True,
-        text=True,
-    )
-    assert "NN: 0.375 s, " in told.stdout and "NT: there is none" in told.stdout, told.stderr
 
 
 def test_packages_that_were_exchanged_are_a_row_and_no_time(run):

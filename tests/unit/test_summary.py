@@ -72,7 +72,7 @@ def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole
     told = {"seconds": None, "status": "crashed", "reason": "word " * 1000}
     (of_row,) = examples.measured(tmp_path, told).rows["reason"]
     for reason in (alone, beside, of_row, status_reason("crashed", "word " * 1000)):
-        assert len(reason) < 600 and " ... (shortened: the shard, which `make inspect`" in reason
+        assert len(reason) < 600 and " ... (shortened: the shard or the proof" in reason
     # What was shortened once stays as it is.
     assert status_reason("crashed", alone).endswith(alone)
     assert status_reason("crashed", "x" * 500).endswith("x" * 500)

@@ -320,7 +320,7 @@ def test_a_flood_of_words_is_ended_and_its_last_line_is_read_alone(tmp_path, mon
 def program(text, **streams):
     """A program of the workflow that runs `text`."""
     script = f"import runpy, sys; runpy.run_module = lambda *_, **__: exec({text!r}); "
-    script += "sys.argv.append('cells.inspect'); "
+    script += "sys.argv.append('carry.pack'); "
     return subprocess.Popen(
         [sys.executable, "-c", script + "from steptime.__main__ import main; main()"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},

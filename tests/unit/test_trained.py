@@ -1,7 +1,6 @@
 """Shards of trainings: beside which machine's they may come, when they are made again, and what is told of them."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from examples import PLANNED, inputs
 
 from steptime import machine
 from steptime.artefacts import reached, varied
-from steptime.cells import inspect, schema, shard
+from steptime.cells import schema, shard
 from steptime.merge import cells, trainings
 from steptime.plan.cell import shard_path
 
@@ -70,41 +69,6 @@ def test_a_training_s_platform_is_the_folder_that_it_lies_in():
     known = json.loads(merged.schema.metadata[shard.FOOTER])
     assert known["machines"] == {"m": HERE, "other": OTHER}
     assert set(known["resources"]) == {TRAINING.key, moved}
-
-
-def printed(monkeypatch, capsys, path):
-    monkeypatch.setattr(sys, "argv", ["inspect", str(path)])
-    monkeypatch.setenv("COLUMNS", "300")
-    inspect.main()
-    return capsys.readouterr().out
-
-
-def test_a_training_tells_people_how_it_went(monkeypatch, capsys):
-    said = printed(monkeypatch, capsys, write(dataset_label="Digits", target_accuracy=0.99))
-    for words in (
-        "6 s of training, 90.00 % of the test images right: all epochs were trained",
-        "epoch 1: 39 steps in 2 s, of them 0.5 s to feed, 3.5 CPU seconds, loss 0.25; of the test images 45.00 % right",
-        "epoch 2: 39 steps in 4 s",
-        "dataset_label: Digits",
-        "target_accuracy: 0.99",
-        "resources: 2 notes, every 1 s",
-        "resident_bytes: 134,217,728 to 268,435,456",
-        "host_joules: not known",
-        machine.kind(HERE),
-    ):
-        assert words in said, said
-    # One of an epoch is not one of the training.
-    assert "── cpu_seconds:" not in said.partition("what else")[0]
-
-
-def test_a_training_without_an_epoch_says_why(monkeypatch, capsys):
-    path = write(epochs=0, status="unsupported", reason="no such layer", stopped=None)
-    said = printed(monkeypatch, capsys, path)
-    assert "unsupported: no such layer" in said
-    assert "resources: 0 notes" in said
-    assert "of training" not in said
-    path = write(epochs=1, status="diverged", reason="nan", stopped=None)
-    assert "not to be used: 2 s of training, 45.00 % of" in printed(monkeypatch, capsys, path)
 
 
 def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):

@@ -75,10 +75,6 @@ def test_a_network_is_trained_on_real_digits_in_every_framework(whole_run):
         assert (row["status"], row["stopped"], row["epoch"]) == ("ok", "epochs", 1), row["reason"]
         assert row["dataset_label"] == "MNIST, 5,000 of its training images"
         assert row["accuracy"] > 0.6
-    for path, row in zip(paths, rows, strict=True):
-        said = whole_run[0].inspect(path)
-        words = f"{100 * row['accuracy']:.2f} % of the test images right: all epochs were trained"
-        assert words in said and re.search(r"resident_bytes: [\d,]{9,} to [\d,]{9,}", said), said
     words = (root / "results/tables/shatnawi2018_table3.md").read_text()
     assert words.count("accuracy not reached: ") == 3
     assert "MNIST, 5,000 of its training images" in words

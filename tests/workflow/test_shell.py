@@ -74,7 +74,7 @@ def test_variables_of_the_shell_do_not_reach_snakemake_and_the_programs(made, tm
 
 
 def test_a_reader_who_has_seen_enough_gets_no_traceback(made):
-    """As `make inspect SHARD=... | head -1`."""
+    """As `make compare A=... B=... | head -1`."""
     launch = made.root / "workflow/scripts/launch"
     (made.root / "workflow/scripts/steptime/render/many.py").write_text("print('line\\n' * 10**6)")
     command = ["bash", "-c", '"$0" render.many | head -1; exit "${PIPESTATUS[0]}"', launch]
@@ -89,9 +89,6 @@ def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
     for words in (["pack"], ["merge", "FROM=none"]):
         done = make(made, *words, "PLATFORMS=my own.yaml")
         assert "my own.yaml" in done.stdout and "unrecognized" not in done.stdout, done.stdout
-    done = make(made, "inspect", "SHARD=results/my own.parquet")
-    assert "results/my own.parquet" in done.stdout, done.stdout
-    assert "unrecognized" not in done.stdout
     grid = made.root / "config/grids/my own grid.yaml"
     grid.write_text((made.root / "config/grids/faults.yaml").read_text())
     listed = make(made, "CORES=1 --list-rules", "GRID=my own grid")

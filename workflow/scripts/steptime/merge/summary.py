@@ -18,7 +18,7 @@ from steptime.statistics.words import Statistics
 
 # Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
 MOST_LETTERS = 500
-SHORTENED = " ... (shortened: the shard, which `make inspect` prints, or the proof has it whole)"
+SHORTENED = " ... (shortened: the shard or the proof has it whole)"
 FACTS = ["framework", "framework_version", "machine_id", "timed_region", "parameters"]
 FACTS += ["flops_per_step", "proof_id", "started_at"]
 # What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
