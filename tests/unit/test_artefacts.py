@@ -13,8 +13,6 @@ from steptime.artefacts import (
     abilities,
     above,
     agreement,
-    evidence,
-    findings,
     machines,
     popularity,
     principles,
@@ -26,7 +24,9 @@ from steptime.artefacts import (
     transfer,
 )
 from steptime.artefacts import topology as drawn
-from steptime.claims.papers import read_printed
+from steptime.claims import answers
+from steptime.claims.evidence import their_times
+from steptime.claims.papers import read_papers, read_printed
 from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured
@@ -360,13 +360,13 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     for kind, name in ((machines, "table1"), (principles, "principles"), (agreement, "table1")):
         told.entry = paper["artefacts"][name]
         made.append(kind.table(told))
-    papers = evidence.read_papers(files)
-    claims = findings.build(papers, [Grid(steps=[found])], FRAMEWORKS, CATALOGUE, "wuensche2018")
+    papers = read_papers(files)
+    claims = answers.build(papers, [Grid(steps=[found])], FRAMEWORKS, CATALOGUE, "wuensche2018")
     assert len(claims) > 10
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, words())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
-    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS)] * 2)
+    both = agreement.points(*[their_times(papers[0], FRAMEWORKS)] * 2)
     for drawn_points in (both, both.iloc[:0]):
         agreement.draw(drawn_points.assign(paper="a", short="A"), told)
 
