@@ -111,6 +111,7 @@ def test_another_workflow_has_it_as_a_module(elsewhere, tmp_path):
     assert "[1/1 " in printed and "standin-1.0" in printed
 
 
+@pytest.mark.seldom
 def test_reading_the_rules_changes_no_file(elsewhere):
     folder = elsewhere[0]
     # As a clock that was set back leaves it: a real run gives it the present time.

@@ -1,7 +1,6 @@
 """Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
 
-In its first mode on one network, in those of QUICK; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
-all modes on three.
+With STEPTIME_ZOO=all (`make test-zoo`) every one, in all modes on three networks.
 """
 
 import json
@@ -26,7 +25,7 @@ from steptime.tasks import USUAL
 
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
 PROOF = {"task": "proof", "proves": USUAL}
-PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)
+PROVEN = ("fcn5", "alexnet", "lstm32")
 QUICK = ("torch", "tensorflow")
 # What must have been called of what a CPU has not; JAX and MXNet wait as on CPUs.
 CALLED = {
@@ -94,6 +93,7 @@ def job_of(adapter, mode, name):
     return network.worker_job(asked, spec) | {"masks": networks.masks.of_network(spec, BATCH)}
 
 
+@only_zoo
 @pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
 def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, environment, variables):
     jobs = [

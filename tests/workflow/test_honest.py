@@ -15,7 +15,10 @@ from steptime.tasks import that_proves
 HONEST = yaml.safe_load((planting.ROOT / "tests/cases/honest.yaml").read_text())
 
 
-@pytest.mark.parametrize("environment", [TORCH, TENSORFLOW, JAX, MXNET, KERAS])
+SELDOM = [pytest.param(each, marks=pytest.mark.seldom) for each in (TENSORFLOW, KERAS)]
+
+
+@pytest.mark.parametrize("environment", [TORCH, JAX, MXNET, *SELDOM])
 def test_a_right_network_is_proven(environment, tmp_path):
     prefix_of(environment)
     entry = entry_of(environment)

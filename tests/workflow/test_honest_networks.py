@@ -1,7 +1,6 @@
 """Hundreds of right networks are proven in real frameworks, narrow and at full size.
 
 With STEPTIME_ZOO=all (`make test-zoo`); how near each comes to a limit is written to docs/evidence/honest-networks.csv.
-Else a few, in PyTorch.
 """
 
 import csv
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from defects import planting
 from test_honest import HONEST
-from today import ALL, JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of, prefix_of
+from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -24,8 +23,8 @@ from steptime.prove import compare, golden, network, reference
 from steptime.tasks import that_proves
 from worker import contract
 
-ENVIRONMENTS = [TORCH] + [TENSORFLOW, JAX, MXNET, KERAS] * ALL
-COUNT = int(os.environ.get("STEPTIME_HONEST", 300 if ALL else 8))
+ENVIRONMENTS = [TORCH, TENSORFLOW, JAX, MXNET, KERAS]
+COUNT = int(os.environ.get("STEPTIME_HONEST", 300))
 NETWORKS = HONEST | honest.networks(COUNT)
 TABLE = planting.ROOT / "docs/evidence/honest-networks.csv"
 COLUMNS = ("network", "environment", "proof", "share", "nearest")
@@ -48,6 +47,7 @@ def references(tmp_path_factory):
     return of
 
 
+@only_zoo
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_right_networks_are_proven(environment, references, tmp_path):
     prefix_of(environment)
@@ -59,8 +59,7 @@ def test_right_networks_are_proven(environment, references, tmp_path):
         row = (name, environment, proof, f"{share:.2g}", nearest)
         rows.append(dict(zip(COLUMNS, row, strict=True)))
         refused += [f"{name}, {proof}: {reason}"] * bool(reason)
-    if ALL:
-        write(environment, rows)
+    write(environment, rows)
     assert not refused, "\n".join(refused)
 
 

@@ -63,6 +63,7 @@ def test_a_module_is_imported_and_the_same_function(name, options, parts, tmp_pa
         assert {key: node[key] for key in values} == values
 
 
+@pytest.mark.seldom
 def test_a_saved_program_is_imported_with_its_paths(tmp_path):
     python = prefix_of(TORCH) / "bin/python"
     saves = (

@@ -124,6 +124,7 @@ def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
+@pytest.mark.seldom
 def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_it_is(there, here):
     """Snakemake remembers what it measured here before, with other sampling."""
     configured(here, sampling=GRID["sampling"] | {"budget_seconds": 0.1})
@@ -212,6 +213,7 @@ def test_what_is_measured_beside_a_carried_reference_has_its_own(here, packed):
     assert "measure_cell" not in here.planned(*WHAT)
 
 
+@pytest.mark.seldom
 def test_a_reference_that_is_none_is_made_again_and_times_nothing(there, here):
     here.copy_badly(there, *CARRIED)
     (path,) = (here.root / "results/references").iterdir()
