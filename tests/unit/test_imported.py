@@ -378,3 +378,16 @@ def test_small_sizes_are_found_where_an_entry_has_none():
     small = networks.specify("net", {"net": content}, narrow=True)
     assert small["input"]["shape"][1] < 56 and networks.count_parameters(small) < 20000
     assert small["nodes"][5]["heads"] == 3 and small["nodes"][5]["shape"][1] % 3 == 0
+
+
+@pytest.mark.parametrize(("most", "written"), [(1, {}), (0.001, {"learning_rate": 0.001})])
+def test_a_rate_at_which_it_learns_is_written(monkeypatch, most, written):
+    """MobileNetV2 was imported, and timed nowhere, since its loss rose at the default."""
+    net = {"label": "Net", "family": "FCN", "batch": 8, "input": {"kind": "dense", "shape": [6]}}
+    net |= {"parameters": 21, "layers": ["relu", {"dense": {"units": 3}}]}
+
+    def untrainable(spec):
+        return "" if spec["optimiser"]["learning_rate"] <= most else "its loss rises"
+
+    monkeypatch.setattr(module.golden, "untrainable", untrainable)
+    assert module.learning(net) == written

@@ -29,12 +29,15 @@ from steptime.imported.digest import function_digest
 from steptime.networks.written import FOLDER, PROJECT
 from steptime.plain import plural
 from steptime.plan import configuration
+from steptime.prove import golden
 from steptime.prove.adapter import make_environment
 from steptime.reading import InputError
 from steptime.say import doing, say
 
 EXPORT = project.SCRIPTS / "worker/frameworks/torch/export.py"
 LOSSES = ("softmax_cross_entropy", "mean_squares")
+# Learning rates that are tried, the default first.
+RATES = (0.01, 0.003, 0.001, 0.0003, 0.0001)
 # Before the name of a network that the project has one of.
 OWN = "own-"
 
@@ -73,6 +76,7 @@ def main() -> None:
         raise InputError(
             f"{label} is not the same function as what was written of it: {verdict.reason}."
         )
+    content |= learning(content)
     path = write(name, content, layers, options.source, verdict)
     count = networks.count_parameters(spec)
     say(
@@ -161,6 +165,17 @@ def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any
     return content
 
 
+def learning(content: dict[str, Any]) -> dict[str, float]:
+    """Returns the first of RATES at which the narrow network learns, as a proof asks of it; {} where that is the
+    default, or where it learns at none.
+    """
+    for rate in RATES:
+        entry = content | {"learning_rate": rate}
+        if not golden.untrainable(networks.specify("own", {"own": entry}, narrow=True)):
+            return {"learning_rate": rate} if rate != RATES[0] else {}
+    return {}
+
+
 def network_name(label: str) -> str:
     """Returns a name as the configuration wants it."""
     name = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "net"
@@ -183,7 +198,8 @@ def write(
     written = yaml.safe_load(entries.text(name, content, layers))[name]
     same = f"{source} (sha256 {digest[:12]}; layers {function_digest(written)})"
     same += f", outputs to {verdict.outputs:.0e} and gradients to {verdict.gradients:.0e}"
-    order = ("label", "family", "parameters", "same_as", "batch", "input", "loss", "layers")
+    order = ["label", "family", "parameters", "same_as", "batch", "learning_rate", "input"]
+    order += ["loss", "layers"]
     content = content | {"same_as": same}
     content = {key: content[key] for key in order if key in content}
     FOLDER.mkdir(exist_ok=True)
