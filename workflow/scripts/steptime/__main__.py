@@ -1,7 +1,7 @@
 """Runs one of the workflow's programs, as `python -m` does; a mistake or a full disk ends it with one sentence, and a
 reader that is gone, as `head` is after ten lines, with none.
 
-    workflow/scripts/launch carry.pack pack.tar.gz
+    workflow/scripts/launch carry.pack pack --to results.tar.gz
 """
 
 import errno

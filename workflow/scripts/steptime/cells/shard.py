@@ -79,14 +79,14 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
     try:
         row |= {name: row[name] and datetime.fromisoformat(row[name]) for name in TIMES}
     except (ValueError, TypeError) as error:
-        raise without_columns(path) from error
+        raise _without_columns(path) from error
     schema = rows_of(row["task"])
     try:
         rows = file.read(schema.names, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
     if not rows.schema.equals(schema):
-        raise without_columns(path)
+        raise _without_columns(path)
     if footer.get("rows_digest") != rows_digest(rows):
         raise _broken(path, ValueError("its rows are not those that were written"))
     return row, rows, footer
@@ -135,7 +135,7 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
             f"The shard {path} comes from a newer version of steptime, which has {newer} besides: update this checkout."
         )
     if not columns or row.keys() != columns:
-        raise without_columns(path)
+        raise _without_columns(path)
     return file, footer
 
 
@@ -143,7 +143,7 @@ def _broken(path: Path, error: Exception) -> ShardError:
     return ShardError(f"The shard {path} is broken ({short(error)}): {again(path)}")
 
 
-def without_columns(path: Path) -> ShardError:
+def _without_columns(path: Path) -> ShardError:
     """Returns the error of a shard that lacks what every shard has."""
     return ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
 
