@@ -190,26 +190,21 @@ def test_noise_turns_no_window_moved_apart_and_hides_no_layer_below(tmp_path, mo
             measure("alexnet", rough, path)
 
 
-@pytest.mark.parametrize(("activation", "kink"), [("relu", 0.0), ("hard_swish", 3.0)])
-def test_every_unit_is_well_on_where_samples_are_alike(activation, kink):
-    """In a mini-batch of two, a unit has next to no range of its own, and noise turned some. One of hard_swish whose
-    slope noise turned had MobileNetV3 refused in TensorFlow and PaddlePaddle.
-    """
+def test_every_unit_is_well_on_where_samples_are_alike():
+    """In a mini-batch of two, a unit has next to no range of its own, and noise turned some."""
     spec, seen = networks.specify("alexnet", CATALOGUE, narrow=True), []
-    for node in spec["nodes"]:
-        node["op"] = activation if node["op"] == "relu" else node["op"]
     inputs = np.repeat(data.synthetic_batch(spec, 1)[0], 2, 0)
     start = data.initial_weights(spec)
     shifts = steady.forward(spec, start, inputs)[0]
     weights = {name: steady.shifted(values, shifts.get(name)) for name, values in start.items()}
 
     def look(node, sources):
-        seen.extend(sources if node["op"] == activation else ())
+        seen.extend(sources if node["op"] == "relu" else ())
         return sources
 
     golden.forward(spec, weights, inputs, taped=False, moved=look)
     units = next(values for values in seen if values.ndim == 2)
-    assert units.min() > kink + 1e-3
+    assert units.min() > 1e-3
 
 
 def test_two_values_a_channel_may_be_normalised_by_products_with_their_mean(tmp_path, monkeypatch):

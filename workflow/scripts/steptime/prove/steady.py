@@ -1,5 +1,4 @@
-"""Start values at which no unit in front of a ReLU is near to zero: all are on, for every sample. So it is with other
-activations whose slope leaps somewhere (KINKS).
+"""Start values at which no unit in front of a ReLU is near to zero: all are on, for every sample.
 
 At the usual start values, float32 noise turns a few signs there, and what that changes may hide a layer of lower
 precision. At these, noise turns nothing, nor which value is the largest of a `max_pool`'s window: where two are next to
@@ -19,10 +18,8 @@ from steptime.networks.layers import Arrays, Backward
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 
-# Activations whose slope leaps, and above which value it does so no more.
-KINKS = {"relu": 0.0, "leaky_relu": 0.0, "hard_swish": 3.0}
-# Every value in front of one is at least so far above that: ROOM times the range of its channel. A range counts as
-# LEAST_RANGE times the range of all channels where it is smaller: in a mini-batch of two, a channel has hardly any.
+# Every value in front of a ReLU is at least ROOM times the range of its channel. A range counts as LEAST_RANGE times
+# the range of all channels where it is smaller: in a mini-batch of two, a channel may have hardly any range.
 ROOM, LEAST_RANGE = 0.1, 0.125
 # Noise may make another value of a window the largest where the two largest are nearer than NOISES times what float32
 # moves a value of their channel, or than NEAR times the range of the channel.
@@ -37,10 +34,10 @@ ROLES = ("bias", "beta")
 
 
 def movable(spec: dict[str, Any]) -> list[str]:
-    """Returns the biases and betas that move units in front of an activation of KINKS, in the order of the layers."""
+    """Returns the biases and betas that move units in front of a ReLU, in the order of the layers."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
-    sources = (node["inputs"][0] for node in spec["nodes"] if node["op"] in KINKS)
-    return [name for name in (_moving(spec, readers, source) for source in sources) if name]
+    relus = (node["inputs"][0] for node in spec["nodes"] if node["op"] == "relu")
+    return [name for name in (_moving(spec, readers, source) for source in relus) if name]
 
 
 def forward(
@@ -58,9 +55,9 @@ def forward(
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def lifted(node, sources):
-        name = _moving(spec, readers, node["inputs"][0]) if node["op"] in KINKS else None
+        name = _moving(spec, readers, node["inputs"][0]) if node["op"] == "relu" else None
         if name:
-            shifts[name], sources = _moved_up(sources[0], weights[name], KINKS[node["op"]])
+            shifts[name], sources = _moved_up(sources[0], weights[name])
         return sources
 
     kernels = {
@@ -155,7 +152,7 @@ def turning(spec: dict[str, Any], moved: Arrays, pools: set[str]) -> set[str]:
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def turns(node):
-        if node["op"] in KINKS:
+        if node["op"] == "relu":
             return _moving(spec, readers, node["inputs"][0]) not in moved
         return node["name"] in pools
 
@@ -171,16 +168,14 @@ def below(spec: dict[str, Any], turns: Callable[[dict[str, Any]], bool]) -> set[
     return found
 
 
-def _moved_up(values, start, kink):
-    """Says what is added to the start value of each channel, and the values with what float32 keeps of it: all are
-    above the kink.
-    """
+def _moved_up(values, start):
+    """Says what is added to the start value of each channel, and the values with what float32 keeps of it."""
     # Channels come first in images, and last in all else.
     channel = 1 if values.ndim == 4 else values.ndim - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != channel)
     least, most = values.min(axes), values.max(axes)
     room = ROOM * np.maximum(most - least, LEAST_RANGE * np.ptp(values))
-    shift = (kink + room - least).astype(np.float32)
+    shift = (room - least).astype(np.float32)
     kept = (start + shift).astype(np.float64) - start
     return shift, [values + np.expand_dims(kept, axes)]
 
