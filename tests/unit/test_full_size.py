@@ -207,6 +207,27 @@ def test_every_unit_is_well_on_where_samples_are_alike():
     assert units.min() > 1e-3
 
 
+def test_no_value_stands_where_the_slope_of_a_hard_swish_leaps():
+    """Noise turned one slope, and MobileNetV3 was refused in TensorFlow, Keras and PaddlePaddle."""
+    spec = networks.specify("mobilenet-v3", CATALOGUE, narrow=True)
+    start, (inputs, _) = data.initial_weights(spec), data.synthetic_batch(spec, BATCH)
+
+    def nearest(shifts):
+        weights = {name: steady.shifted(values, shifts.get(name)) for name, values in start.items()}
+        seen = []
+
+        def look(node, sources):
+            if node["op"] == "hard_swish":
+                seen.append(np.abs(np.abs(sources[0]) - 3.0).min())
+            return sources
+
+        golden.forward(spec, weights, inputs, taped=False, moved=look)
+        return min(seen)
+
+    shifts = steady.forward(spec, start, inputs)[0]
+    assert nearest(shifts) > 1e-3 > nearest({})
+
+
 def test_two_values_a_channel_may_be_normalised_by_products_with_their_mean(tmp_path, monkeypatch):
     """As Keras does. They become about 1 and -1, and rounding these shows nothing of what float32 does before."""
 

@@ -2,7 +2,8 @@
 
 At the usual start values, float32 noise turns a few signs there, and what that changes may hide a layer of lower
 precision. At these, noise turns nothing, nor which value is the largest of a `max_pool`'s window: where two are next to
-equal, the kernel of their channel is moved a little.
+equal, the kernel of their channel is moved a little. So is a channel in front of a hard swish: none of its values is
+near to where that function's slope leaps.
 """
 
 import math
@@ -27,6 +28,8 @@ NOISES, NEAR = 8, 2.0**-18
 # A channel with more windows than these always has some that are so near. A kernel is moved by the part SHIFT of its
 # size, at most so many times.
 MOST_WINDOWS, SHIFT, TRIES = 2**15, 2.0**-6, 32
+# Where the slope of a hard swish leaps. A channel is moved by no more than ASIDE, to the best of so many places.
+LEAPS, ASIDE, PLACES = (-3.0, 3.0), 2.0**-3, 16
 # What lies between a convolution and a pooling, of the same channels.
 BETWEEN = ("relu", "sigmoid", "tanh", "batch_norm", "local_response_norm")
 # What moves all values of a channel.
@@ -55,9 +58,10 @@ def forward(
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def lifted(node, sources):
-        name = _moving(spec, readers, node["inputs"][0]) if node["op"] == "relu" else None
-        if name:
-            shifts[name], sources = _moved_up(sources[0], weights[name])
+        way = {"relu": _upwards, "hard_swish": _aside}.get(node["op"])
+        name = _moving(spec, readers, node["inputs"][0]) if way else None
+        if way and name:
+            shifts[name], sources = _moved(sources[0], weights[name], way)
         return sources
 
     kernels = {
@@ -168,16 +172,29 @@ def below(spec: dict[str, Any], turns: Callable[[dict[str, Any]], bool]) -> set[
     return found
 
 
-def _moved_up(values, start):
+def _moved(values, start, way):
     """Says what is added to the start value of each channel, and the values with what float32 keeps of it."""
     # Channels come first in images, and last in all else.
     channel = 1 if values.ndim == 4 else values.ndim - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != channel)
-    least, most = values.min(axes), values.max(axes)
-    room = ROOM * np.maximum(most - least, LEAST_RANGE * np.ptp(values))
-    shift = (room - least).astype(np.float32)
+    shift = way(values, axes).astype(np.float32)
     kept = (start + shift).astype(np.float64) - start
     return shift, [values + np.expand_dims(kept, axes)]
+
+
+def _upwards(values, axes):
+    """Says by what all values of each channel are well above zero."""
+    least, most = values.min(axes), values.max(axes)
+    return ROOM * np.maximum(most - least, LEAST_RANGE * np.ptp(values)) - least
+
+
+def _aside(values, axes):
+    """Says by what no value of each channel is near to one of LEAPS."""
+    tried = np.linspace(0, ASIDE, PLACES)
+    rooms = [
+        np.min([np.abs(values + shift - leap).min(axes) for leap in LEAPS], 0) for shift in tried
+    ]
+    return tried[np.argmax(rooms, 0)]
 
 
 def _moving(spec, readers, name):
