@@ -63,7 +63,8 @@ def build(job):
         import cntk
 
         cntk.cntk_py.set_max_num_cputhreads(known)
-        cntk.cntk_py.set_fixed_random_seed(job.seed)
+        # Each layer of dropout draws the next seed from here: of a fixed one, all layers drop the same values.
+        cntk.cntk_py.reset_random_seed(job.seed)
     # Where there is no image too: on Theano, channels first is where Keras looks for the features of a sequence.
     last = mode == "tensorflow" or spec["input"]["kind"] != "image"
     backend.set_image_data_format("channels_last" if last else "channels_first")
