@@ -44,13 +44,6 @@ RANKS, BATCH = 2, 64
 # As many steps as a script takes: the first ones of a process are slower, and steps that exchange differ by half.
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.001, "least_samples": 15}
 LIMIT_SECONDS = 120
-# Whose ranks the mpiexec of the environment starts, and with which options.
-BY_MPI = {
-    "chainer": [],
-    # Told that there are more ranks than CPUs, Open MPI gives its CPU away while it waits: here each has its own.
-    "cntk": ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-    + ["--mca", "mpi_yield_when_idle", "0", "--mca", "btl", "self,vader"],
-}
 # Whose ranks have a server besides, with a port of its own.
 SERVED = ("tensorflow1",)
 
@@ -58,7 +51,7 @@ SERVED = ("tensorflow1",)
 def main() -> None:
     """Measures pairs as long as the time allows, and prints the ratio."""
     parser = argparse.ArgumentParser(description="Time ranks beside an expert's own script.")
-    frameworks = ["torch", "tensorflow", "mxnet", "jax", "paddle", "chainer", "cntk"]
+    frameworks = ["torch", "tensorflow", "mxnet", "jax"]
     loaded = configuration.without_grid(ROOT)
     known = [name for each in frameworks for name in loaded.environments_of(each)]
     known += ["tensorflow-1.15"]
@@ -120,18 +113,11 @@ def expert(environment: str, entry: dict, script: str) -> float:
     library = contract.of_mode(declarations.declared(adapter)["KERNELS"], entry["modes"][0])
     variables |= {"KERNELS": library or ""}
     python = [prefix / "bin/python", HERE / script]
-    if adapter in BY_MPI:
-        pinned = [["-n", "1", "taskset", "-c", ",".join(map(str, own)), *python] for own in cpus]
-        mpiexec = [prefix / "bin/mpiexec", *BY_MPI[adapter]]
-        commands = {
-            (*mpiexec, *pinned[0], *sum(([":", *each] for each in pinned[1:]), [])): sum(cpus, [])
-        }
-    else:
-        known = ",".join(map(str, ranks.free_ports(RANKS + (adapter in SERVED))))
-        commands = {(*python, str(rank), known): own for rank, own in enumerate(cpus)}
-        if adapter in SERVED:
-            # Last of all: it is not waited for.
-            commands[(*python, "server", known)] = cpus[0]
+    known = ",".join(map(str, ranks.free_ports(RANKS + (adapter in SERVED))))
+    commands = {(*python, str(rank), known): own for rank, own in enumerate(cpus)}
+    if adapter in SERVED:
+        # Last of all: it is not waited for.
+        commands[(*python, "server", known)] = cpus[0]
     with tempfile.TemporaryDirectory() as folder:
         given = isolated(variables | supervise.own_folders(prefix, folder), "cpu", str(HERE))
         members = [

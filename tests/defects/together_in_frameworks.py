@@ -6,7 +6,7 @@ place, and words of the refusal.
 
 from typing import NamedTuple
 
-from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
+from today import JAX, MXNET, TENSORFLOW, TORCH
 
 
 class Defect(NamedTuple):
@@ -38,15 +38,9 @@ PLANTED = {
         *("jax/ranks", MEET + BEGUN, MEET + ALTERED + BEGUN),
         "rank 1 has other weights than rank 0 in ",
     ),
-    (TODAY["paddle"], "sync", "shared_batch"): Defect(
-        "paddle/ranks", "ranks.share(job)", "ranks.share(job, 0)", "the first loss is "
-    ),
     # Its server has the one copy of all weights: no rank can start from others.
     ("tensorflow-1.15", "sync", "summed"): Defect(
         "tensorflow1/ranks", RATE, f"{RATE} * job.ranks", TWICE
-    ),
-    (TODAY["cntk"], "sync", "summed"): Defect(
-        "cntk/__init__", "labels.size * job.ranks", "labels.size", TWICE
     ),
     # The second one begins where the first one has ended.
     (TORCH, "async", "twice"): Defect(

@@ -117,7 +117,6 @@ BETWEEN_GPUS = {
     "jax": set(),
     "mxnet": set(),
     "tensorflow": {"NCCL"},
-    "paddle": {"nccl"},
 }
 
 

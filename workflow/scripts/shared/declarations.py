@@ -19,7 +19,6 @@ DEFAULTS = {
     "LAYOUT": {},
     "KERNELS": "",
     "KERNELS_OF": (),
-    "LOADS": "",
     "REASONS": {},
 }
 FOLDER = os.path.join(

@@ -25,8 +25,6 @@ def load(job):
     kinds = {node["op"] for node in job["spec"]["nodes"]}
     library = library if not has["KERNELS_OF"] or kinds & {*has["KERNELS_OF"]} else ""
     chosen = {"kernels": kernels.choose(library)} if library else {}
-    if has["LOADS"]:
-        importlib.import_module("worker." + has["LOADS"]).load()
     adapter = importlib.import_module("worker.frameworks." + job["adapter"])
     # A module of a framework's folder may leave these to its framework.
     framework = sys.modules["worker.frameworks." + job["adapter"].split(".")[0]]

@@ -18,7 +18,6 @@ it lacks):
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
 `KERNELS_OF`  the layer kinds that it computes, where it does not compute all
-`LOADS`       the module of the worker whose `load` comes before the framework's import, where there is one
 `REASONS`     {what is missing, or "layer" for every layer that is: why, in one sentence}; it becomes the row's reason
 
 `LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A framework may take over what another one

@@ -3,7 +3,7 @@
 The libraries of CNTK ask for libmpi.so.12 and libmpi_cxx.so.1 when they are loaded. No distribution of today has them,
 and no package index. The stand-in is compiled from the names that CNTK's libraries leave open: a function that is
 called says its name and ends the process, an object is a piece of empty memory. It lies beside those libraries, which
-look there first. Ranks load a real one before CNTK (`worker.openmpi`), whose names are then found before these.
+look there first.
 """
 
 import re
@@ -57,9 +57,7 @@ def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str
         options = ("-shared", "-fPIC", "-O1", f"-Wl,-soname,{soname}", "-o", folder / soname)
         if run("gcc", *options, source).returncode:
             raise InstallError("the stand-in for Open MPI cannot be compiled: install gcc")
-    return {
-        "Open MPI 1.10": "a stub MPI library, which single-process training never calls; ranks load the package openmpi"
-    }
+    return {"Open MPI 1.10": "a stub MPI library, which single-process training never calls"}
 
 
 def _name(line: str) -> str:

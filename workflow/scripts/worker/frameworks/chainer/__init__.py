@@ -12,7 +12,6 @@ from ...contract import Unsupported
 
 MODES = ("ideep", "numpy", "cupy")
 TASKS = ("step", "training")
-EXCHANGES = {"sync": "ranks"}
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first", "dense": "units first", "rnn": "units first"}
 KERNELS = {"ideep": "openblas:numpy", "numpy": "openblas:numpy", "cupy": ""}
@@ -32,10 +31,10 @@ def versions():
 
 
 def build(job):
-    return Trainer(job, prepare(job))
+    return _Trainer(job, _prepare(job))
 
 
-def prepare(job):
+def _prepare(job):
     """Settles how Chainer computes, and returns the module of its arrays; threads and CuPy's rounding are variables."""
     on_gpu = job.mode == "cupy"
     if on_gpu != (job.device == "gpu"):
@@ -58,7 +57,7 @@ def _product_on_gpu(left, right):
     return cuda.to_cpu(cuda.cupy.dot(cuda.to_gpu(left), cuda.to_gpu(right)))
 
 
-class Trainer(object):
+class _Trainer(object):
     """A network of Chainer's functions, and the arrays that it trains."""
 
     def __init__(self, job, arrays):
@@ -125,14 +124,10 @@ class Trainer(object):
         loss = functions.softmax_cross_entropy(self._logits(inputs), labels)
         loss.grad = self.head
         loss.backward()
-        self.update()
-        return loss
-
-    def update(self):
-        """Takes the step of the gradients that are there, which go."""
         for value in self.trained.values():
             self.arrays.subtract(value.array, value.grad, out=value.array)
             value.cleargrad()
+        return loss
 
     def _logits(self, inputs):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample."""

@@ -12,7 +12,6 @@ from ...contract import Unsupported
 
 MODES = ("graph",)
 TASKS = ("step", "training")
-EXCHANGES = {"sync": "ranks"}
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
 REASONS = {
@@ -73,15 +72,11 @@ class Trainer(object):
         self._data = {batch: placed, answers: self._one_hot(labels)}
         self._rate = job.learning_rate
         learner, self._set_rate = OPTIMISERS[spec["optimiser"]["name"]](
-            spec["optimiser"], logits.parameters, labels.size * job.ranks
+            spec["optimiser"], logits.parameters, labels.size
         )
-        self._trainer = cntk.Trainer(logits, (loss, None), [self.shared(learner)])
+        self._trainer = cntk.Trainer(logits, (loss, None), [learner])
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in logits.parameters)
         self.threads = cntk.cntk_py.get_max_num_cputhreads()
-
-    def shared(self, learner):
-        """Returns the learner that gets the gradients of all ranks, of which there is one here."""
-        return learner
 
     def run(self, steps):
         for _ in range(steps):
@@ -138,7 +133,7 @@ class Trainer(object):
 def _sgd(wanted, parameters, labels):
     """CNTK's own learner, and what sets its rate.
 
-    CNTK adds up the gradients of all labels, of all ranks, and takes the rate for one of them.
+    CNTK adds up the gradients of all labels, and takes the rate for one of them.
     """
 
     def schedule(rate):

@@ -14,7 +14,6 @@ from ...contract import Unsupported
 
 MODES = ("eager",)
 TASKS = ("step", "training")
-EXCHANGES = {"sync": "ranks"}
 # As its recurrent layers work inside.
 LAYOUT = {
     "sequences": "steps first",
