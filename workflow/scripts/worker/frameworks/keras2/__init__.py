@@ -56,6 +56,9 @@ def build(job):
 
         if not theano.config.cxx:
             raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+        from ..theano import pools
+
+        pools.give_to_one()
         # It walks a graph by recursion, which deep networks are too deep for.
         sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
         known = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1

@@ -15,6 +15,7 @@ from shared import specification
 
 from ... import kernels
 from ...contract import Unsupported
+from . import pools
 
 MODES = ("graph",)
 TASKS = ("step", "training")
@@ -37,6 +38,7 @@ def build(job):
     """Returns a trainer of the specification. Theano reads its thread numbers from the environment."""
     if not theano.config.cxx:
         raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+    pools.give_to_one()
     # It walks a graph by recursion, for which a deep network is too deep.
     sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
     return _Trainer(job)
@@ -231,21 +233,6 @@ def _lstm(node, own, value):
 
 # Before 1.0, a convolution has no groups.
 _GROUPED = int(theano.__version__.split(".")[0]) > 0
-_GIVEN = "gx[0] = gx[0] + gz[0];"
-
-
-class _OfOne(pool.MaxPoolGrad):
-    """Theano's own gives each of several equal maxima the whole gradient. Here, what was met equals nothing more."""
-
-    def c_code(self, *asked):
-        return super().c_code(*asked).replace(_GIVEN, _GIVEN + " maximum = NAN;")
-
-    def c_code_cache_version(self):
-        return super().c_code_cache_version() + ("of one",)
-
-
-# Theano's pools look their gradient up by this name.
-pool.MaxPoolGrad = _OfOne
 
 
 def _pooled(node, value, mode):
