@@ -155,6 +155,48 @@ class Trainer(object):
         return jax.device_put(array, self._place)
 
 
+def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
+    """Returns the mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
+    outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
+    return jnp.mean(LOSSES[spec["loss"]](outputs, answers))
+
+
+def _missed(distance):
+    """Returns a loss from what each output misses its target by."""
+    return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
+
+
+def _cross_entropy(outputs, labels):
+    if outputs.size < 1 << 20:
+        # What the labels alone decide of the gradient need not wait for the scores.
+        return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], 1)[:, 0]
+    # Fewer passes over many scores.
+    chosen = jnp.take_along_axis(outputs, labels[:, None], 1)[:, 0]
+    return jax.nn.logsumexp(outputs, 1) - chosen
+
+
+def _entropy(outputs, targets):
+    return jax.nn.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    count = targets.shape[1]
+    # One split, whose gradient is joined as the outputs were: that of slices is added up.
+    decoded, mean, spread = jnp.split(outputs, [count, (count + outputs.shape[1]) // 2], 1)
+    missed = jnp.sum(_entropy(decoded, targets))
+    return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
+
+
+LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _missed(lambda outputs, targets: (outputs - targets) ** 2),
+    "binary_cross_entropy": _missed(_entropy),
+    "evidence_bound": _missed(_evidence_bound),
+    "adversarial": _missed(_entropy),
+    "mean_output": _missed(lambda outputs, targets: outputs),
+}
+
+
 def _descend(optimiser, values, averages, gradients, rate):
     return {name: values[name] - rate * gradients[name] for name in values}, averages
 
@@ -217,48 +259,6 @@ _UPDATES = {
     "momentum": (1, _momentum),
     "adam": (2, _adam),
     "adamw": (2, _adamw),
-}
-
-
-def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
-    """Returns the mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
-    outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
-    return jnp.mean(LOSSES[spec["loss"]](outputs, answers))
-
-
-def _missed(distance):
-    """Returns a loss from what each output misses its target by."""
-    return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
-
-
-def _cross_entropy(outputs, labels):
-    if outputs.size < 1 << 20:
-        # What the labels alone decide of the gradient need not wait for the scores.
-        return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], 1)[:, 0]
-    # Fewer passes over many scores.
-    chosen = jnp.take_along_axis(outputs, labels[:, None], 1)[:, 0]
-    return jax.nn.logsumexp(outputs, 1) - chosen
-
-
-def _entropy(outputs, targets):
-    return jax.nn.softplus(outputs) - outputs * targets
-
-
-def _evidence_bound(outputs, targets):
-    count = targets.shape[1]
-    # One split, whose gradient is joined as the outputs were: that of slices is added up.
-    decoded, mean, spread = jnp.split(outputs, [count, (count + outputs.shape[1]) // 2], 1)
-    missed = jnp.sum(_entropy(decoded, targets))
-    return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
-
-
-LOSSES = {
-    "softmax_cross_entropy": _cross_entropy,
-    "mean_squares": _missed(lambda outputs, targets: (outputs - targets) ** 2),
-    "binary_cross_entropy": _missed(_entropy),
-    "evidence_bound": _missed(_evidence_bound),
-    "adversarial": _missed(_entropy),
-    "mean_output": _missed(lambda outputs, targets: outputs),
 }
 
 

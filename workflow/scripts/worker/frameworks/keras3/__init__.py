@@ -191,6 +191,24 @@ class _Trainer(object):
         }
 
 
+def _evidence_bound(targets, outputs):
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    mean, spread = outputs[:, decoded : decoded + code], outputs[:, decoded + code :]
+    missed = keras.ops.binary_crossentropy(targets, outputs[:, :decoded], from_logits=True)
+    apart = 0.5 * (keras.ops.square(mean) + keras.ops.exp(spread) - spread - 1)
+    return (keras.ops.sum(missed, 1) + keras.ops.sum(apart, 1)) / outputs.shape[1]
+
+
+LOSSES = {
+    "softmax_cross_entropy": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    "mean_squares": keras.losses.MeanSquaredError,
+    "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "evidence_bound": lambda: _evidence_bound,
+    "adversarial": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "mean_output": lambda: lambda targets, outputs: keras.ops.mean(outputs, 1),
+}
+
+
 class _RMSprop(keras.optimizers.Optimizer):
     """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
 
@@ -211,24 +229,6 @@ class _RMSprop(keras.optimizers.Optimizer):
         self.assign(average, self._rho * average + (1 - self._rho) * keras.ops.square(gradient))
         step = gradient / (keras.ops.sqrt(average) + self._epsilon)
         self.assign_sub(variable, learning_rate * step)
-
-
-def _evidence_bound(targets, outputs):
-    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
-    mean, spread = outputs[:, decoded : decoded + code], outputs[:, decoded + code :]
-    missed = keras.ops.binary_crossentropy(targets, outputs[:, :decoded], from_logits=True)
-    apart = 0.5 * (keras.ops.square(mean) + keras.ops.exp(spread) - spread - 1)
-    return (keras.ops.sum(missed, 1) + keras.ops.sum(apart, 1)) / outputs.shape[1]
-
-
-LOSSES = {
-    "softmax_cross_entropy": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    "mean_squares": keras.losses.MeanSquaredError,
-    "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
-    "evidence_bound": lambda: _evidence_bound,
-    "adversarial": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
-    "mean_output": lambda: lambda targets, outputs: keras.ops.mean(outputs, 1),
-}
 
 
 class _Adam(keras.optimizers.Adam):
