@@ -50,6 +50,7 @@ def versions():
 def build(job, make=None):
     """A trainer of the specification, by `make` or the one of this module; the BLAS reads its threads itself."""
     caffe.set_mode_cpu()
+    caffe.set_random_seed(job.seed)
     return (make or Trainer)(job)
 
 
@@ -232,6 +233,11 @@ def _pool(net, node, sources, top):
     add_layer(net, "Pooling", sources, top, node["name"], pooling_param=options)
 
 
+def _dropout(net, node, sources, top):
+    options = {"dropout_ratio": node["rate"]}
+    add_layer(net, "Dropout", sources, top, node["name"], dropout_param=options)
+
+
 def _local_response_norm(net, node, sources, top):
     """Caffe's own, in whose terms the specification is written."""
     options = {"local_size": node["size"], "alpha": 1.0 / node["inverse_alpha"], "beta": 0.75}
@@ -291,6 +297,7 @@ LAYERS = {
     "batch_norm": _batch_norm,
     "local_response_norm": _local_response_norm,
     "relu": _plain("ReLU"),
+    "dropout": _dropout,
     "sigmoid": _plain("Sigmoid"),
     "add": _plain("Eltwise"),
     "concat": _plain("Concat"),
