@@ -32,8 +32,10 @@ KINDS = {
 }
 # To fetch and install an environment, and its size where nobody has looked; a run that was asked for on the way.
 INSTALL, USUAL_MB, FURTHER = 15.0, 700, 15.0
-# Operations a second and thread, how many steps a run and a reference compute, which part of its time a training takes.
-SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 30, 0.4
+# Operations a second and thread, and how many steps a run and a reference compute.
+SPEED, STEPS, STEPS_OF_REFERENCE = 150e9, 12, 30
+# So many epochs has a training where nothing ends it before; each takes so many times as long as its operations.
+EPOCHS, FED = 5, 3.0
 # A run that shows the gradients of others takes as long as so many of them.
 SHOWS = 2.0
 # So many seconds of guesses are worth as much as what an environment has shown.
@@ -72,10 +74,14 @@ def guess(
             count = operations("step", cell.network, cell.batch)
             seconds[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
         if cell := of_shard.get(file):
+            count = operations(cell.task, cell.network, cell.batch)
             if TASKS[cell.task].needs_images:
-                seconds[file] += TRAINED * grid["training"].get("budget_seconds", 200)
+                images = configuration.datasets[cell.dataset]["counts"]["train"]
+                epochs = min(EPOCHS, grid["training"].get("most_epochs", EPOCHS))
+                computed = FED * epochs * images / cell.batch * count
+                lasting = computed / (SPEED * min(cell.threads, cores))
+                seconds[file] += min(grid["training"]["budget_seconds"], lasting)
             else:
-                count = operations(cell.task, cell.network, cell.batch)
                 seconds[file] += grid["sampling"]["budget_seconds"]
                 seconds[file] += STEPS * count / (SPEED * min(cell.threads, cores))
                 shows = TASKS[cell.task].needs_reference and cell.key not in shown
