@@ -83,7 +83,7 @@ def words():
 
 def inputs(**known):
     """What a kind of artefact may read: `known`, and what all of them may."""
-    project = {"frameworks": FRAMEWORKS, "networks": CATALOGUE, "parts": []}
+    project = {"frameworks": FRAMEWORKS, "networks": CATALOGUE, "parts": [], "passes": []}
     return SimpleNamespace(**project | {"page": words(), "entry": {"title": "Title"}} | known)
 
 

@@ -9,21 +9,11 @@ import pytest
 from examples import CATALOGUE, FRAMEWORKS, ROOT, inputs, words
 from examples import CELL as STEP
 
-from steptime.artefacts import (
-    abilities,
-    above,
-    agreement,
-    machines,
-    popularity,
-    principles,
-    resources,
-    scaling,
-    sets,
-    times,
-    trainings,
-    transfer,
-)
-from steptime.artefacts import topology as drawn
+from steptime.artefacts.devices import scaling, transfer
+from steptime.artefacts.papers import abilities, agreement, machines, popularity, principles, sets
+from steptime.artefacts.papers import topology as drawn
+from steptime.artefacts.results import times
+from steptime.artefacts.trainings import above, resources, trainings
 from steptime.claims import answers
 from steptime.claims.evidence import their_times
 from steptime.claims.papers import read_papers, read_printed

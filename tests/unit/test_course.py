@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 from examples import CELL, FRAMEWORKS, inputs
 
-from steptime.artefacts import startup, timeline
+from steptime.artefacts.results import startup, timeline
 
 
 def started(first, **changes):

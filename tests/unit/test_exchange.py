@@ -5,7 +5,7 @@ from examples import ROOT, measured
 from examples import inputs as given
 
 from shared import operations
-from steptime.artefacts import exchange, links, overlap, stragglers, transfer
+from steptime.artefacts.devices import exchange, links, overlap, stragglers, transfer
 from steptime.claims.papers import read_printed
 from steptime.reading import InputError
 from steptime.render import tables

@@ -15,8 +15,9 @@ import pytest
 import yaml
 from examples import CELL, inputs
 
-from steptime.artefacts import agreement, catalogue, threads, verdict
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.papers import agreement, catalogue, verdict
+from steptime.artefacts.results import threads
 from steptime.claims import answers, checks, evidence, so_far
 from steptime.claims.checks import FAILS, HOLDS, NOT_ASKED, UNDECIDED, UNKNOWN, check
 from steptime.claims.expressions import evaluate, names_in, tells_seconds

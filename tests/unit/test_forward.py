@@ -12,7 +12,7 @@ from examples import FRAMEWORKS, measured, words
 
 from shared import evaluation
 from steptime import networks
-from steptime.artefacts import forward as artefact
+from steptime.artefacts.results import forward as artefact
 from steptime.prove import outputs as judging
 from worker import building, timing
 from worker.contract import NotEquivalent, Unsupported

@@ -7,7 +7,8 @@ from examples import ROOT, measured
 from examples import inputs as given
 from matplotlib.text import Text
 
-from steptime.artefacts import energy, memory, sweep, times, trainings
+from steptime.artefacts.results import energy, memory, sweep, times
+from steptime.artefacts.trainings import trainings
 from steptime.claims.papers import read_printed
 from steptime.merge.measured import Measured
 from steptime.reading import read_yaml

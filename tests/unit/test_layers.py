@@ -4,7 +4,7 @@ import pytest
 from examples import CATALOGUE, inputs, measured
 
 from steptime import networks
-from steptime.artefacts import layers
+from steptime.artefacts.results import layers, ratios
 from steptime.explain.run import said
 from steptime.networks import apart
 from steptime.render import tables
@@ -60,21 +60,28 @@ def test_layers_that_only_their_words_have_in_common_are_told_apart():
 def read(tmp_path):
     """Rows of two frameworks by the seconds of the whole step, the three layers and what stands around them."""
 
-    def rows(**seconds):
-        cells = [
-            {
-                "environment": environment,
-                "framework": environment.partition("-")[0],
-                "network": network,
-            }
-            | {"mode": "eager", "threads": 2, "repeat": repeat, "seconds": time * drift}
-            for environment, times in ((SLOW, seconds["slow"]), (FAST, seconds["fast"]))
-            for network, time in zip(["fcn5", *FCN5], times, strict=True)
-            for repeat, drift in enumerate((1.0, 1.002, 0.998), 1)
-        ]
-        known = measured(tmp_path, *cells)
+    def cells(task="step", **seconds):
+        return measured(
+            tmp_path,
+            *(
+                {
+                    "environment": environment,
+                    "framework": environment.partition("-")[0],
+                    "network": network,
+                    "task": task,
+                }
+                | {"mode": "eager", "threads": 2, "repeat": repeat, "seconds": time * drift}
+                for environment, times in ((SLOW, seconds["slow"]), (FAST, seconds["fast"]))
+                for network, time in zip(["fcn5", *FCN5], times, strict=True)
+                for repeat, drift in enumerate((1.0, 1.002, 0.998), 1)
+            ),
+        )
+
+    def rows(passes=None, **seconds):
+        passes = [cells("forward", **passes)] if passes else []
         entry = {"title": "Title", "caption": "Caption."}
-        return inputs(measured=known, networks=CATALOGUE | FCN5, entry=entry)
+        known = cells(**seconds)
+        return inputs(measured=known, passes=passes, networks=CATALOGUE | FCN5, entry=entry)
 
     return rows
 
@@ -88,8 +95,29 @@ def test_a_layer_is_named_that_takes_longer_and_the_sum_is_the_step(read):
     assert "PyTorch 9.9.0" in tables.web_page(layout, told.page)
     (words,) = said(data, [SLOW, FAST])
     assert "takes 1.30" in words and "2 × dense 2048 to 2048, sigmoid adds 0.10" in words
+    assert "forward" not in words
     drawn, drawing = layers.figure(inputs(**vars(told), table=(data, layout)))
     assert len(drawn) == 10 and len(drawing.axes[0].patches) >= 8
+
+
+def test_of_a_layer_it_is_said_how_much_of_the_difference_is_forward(read):
+    passes = {"slow": (0.4, 0.16, 0.07, 0.14, 0.01), "fast": (0.3, 0.15, 0.04, 0.13, 0.01)}
+    told = read(passes, slow=(1.3, 0.52, 0.16, 0.5, 0.02), fast=(1.0, 0.42, 0.11, 0.4, 0.02))
+    data, layout = layers.table(told)
+    own = data[data["environment"] == SLOW].set_index("layer")
+    # 2 × (0.07 less half of what stands around, at both ends).
+    assert own.loc["dense 2048 to 2048, sigmoid", "forward"] == pytest.approx(0.12, rel=1e-3)
+    assert "(120 ms forward)" in tables.web_page(layout, told.page)
+    (words,) = said(data, [SLOW, FAST])
+    assert "2 × dense 2048 to 2048, sigmoid adds 0.10" in words
+    assert ", of which forward 0.06 (0.0" in words
+    layers.figure(inputs(**vars(told), table=(data, layout)))
+
+
+def test_who_is_fastest_is_asked_of_the_network_and_not_of_its_layers(read):
+    told = read(slow=(1.3, 0.52, 0.16, 0.5, 0.02), fast=(1.0, 0.42, 0.11, 0.4, 0.02))
+    rows, _ = ratios.table(told)
+    assert rows["network"].tolist() == ["fcn5", "fcn5"]
 
 
 def test_layers_that_do_not_add_up_to_the_step_explain_nothing(read):

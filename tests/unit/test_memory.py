@@ -3,7 +3,8 @@
 import pytest
 from examples import ROOT, inputs, measured
 
-from steptime.artefacts import machines, memory
+from steptime.artefacts.papers import machines
+from steptime.artefacts.results import memory
 from steptime.claims.papers import read_printed
 from steptime.machine import energy
 from steptime.reading import read_yaml

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 
-from steptime.artefacts import catalogue, efficiency, ratios, tuning
+from steptime.artefacts.papers import catalogue
+from steptime.artefacts.results import efficiency, ratios, tuning
 from steptime.claims.papers import read_papers
 from steptime.page import answer, cells, embed, explorer, page
 from steptime.render import figures, tables

@@ -10,8 +10,8 @@ import pytest
 from examples import CELL, ROOT
 
 from steptime.artefacts import make as program
-from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import times
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks

@@ -8,7 +8,7 @@ from examples import CATALOGUE, FRAMEWORKS, measured, words
 
 from shared.operations import Operation
 from steptime import networks
-from steptime.artefacts import convolutions, products
+from steptime.artefacts.results import convolutions, products
 from steptime.render import tables
 from worker import building, contract, parts, timing
 from worker.tasks import convolutions as worker_convolutions

@@ -3,7 +3,7 @@
 import pytest
 from examples import inputs, measured
 
-from steptime.artefacts import precision
+from steptime.artefacts.results import precision
 from steptime.render import tables
 
 UNIT = {"local-cpu, eager": {"bfloat16": "AVX-512 BF16"}}

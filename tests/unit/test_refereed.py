@@ -7,7 +7,8 @@ import yaml
 from examples import FRAMEWORKS, inputs, measured
 
 from steptime import networks
-from steptime.artefacts import defects, sweep
+from steptime.artefacts.papers import defects
+from steptime.artefacts.results import sweep
 from steptime.claims.papers import read_printed
 
 SHI = Path(__file__).parents[2] / "resources/papers/shi2016"

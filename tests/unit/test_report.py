@@ -7,7 +7,7 @@ import pytest
 from examples import CATALOGUE, PEAK, inputs, measured
 
 from steptime import networks
-from steptime.artefacts import efficiency, matrix, proofs, ratios, throughput
+from steptime.artefacts.results import efficiency, matrix, proofs, ratios, throughput
 from steptime.render import tables
 from steptime.render.words import significant
 

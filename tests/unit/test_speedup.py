@@ -3,7 +3,7 @@
 import pytest
 from examples import inputs, measured
 
-from steptime.artefacts import speedup
+from steptime.artefacts.devices import speedup
 from steptime.reading import InputError
 
 

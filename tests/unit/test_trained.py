@@ -10,7 +10,7 @@ import pytest
 from examples import PLANNED, inputs
 
 from steptime import machine
-from steptime.artefacts import reached, varied
+from steptime.artefacts.trainings import reached, varied
 from steptime.cells import schema, shard
 from steptime.merge import cells, trainings
 from steptime.plan.cell import shard_path

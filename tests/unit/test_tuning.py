@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from examples import inputs, measured
 
-from steptime.artefacts import tuning
+from steptime.artefacts.results import tuning
 
 OTHER = {"framework": "mxnet", "environment": "mxnet-1.9", "framework_version": "1.9.1"}
 SETTINGS = {"torch": ["one"], "mxnet": ["two"], "all": ["three"]}

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from examples import CELL, PEAK, inputs, measured
 
-from steptime.artefacts import efficiency, history, ratios, startup, zoo
+from steptime.artefacts.results import efficiency, history, ratios, startup, zoo
 from steptime.merge import measured as merged
 from steptime.plan.cell import key_of
 from steptime.reading import InputError

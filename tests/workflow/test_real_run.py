@@ -16,9 +16,12 @@ import pytest
 import yaml
 from examples import CATALOGUE as NETWORKS
 
-from steptime.artefacts import timeline
+from steptime.artefacts.results import timeline
 from steptime.cells import shard
 from steptime.environments import build, pins
+
+# Frameworks that share two CPUs with other tests take three times as long.
+pytestmark = pytest.mark.alone
 
 GRID = ("--config", "grid=ci", "--")
 COMMAND = browser.find()

@@ -56,16 +56,16 @@ def test_a_package_imports_nothing_that_it_may_not(package):
         assert not imported & (set(MAY) - MAY[package]), path
 
 
-def test_no_two_rooms_of_the_workflow_import_each_other():
-    """Rooms are the folders of `steptime`; what is beside them is below all, but for the programs of a whole check."""
-    top, above = ROOT / "workflow/scripts/steptime", graphlib.TopologicalSorter()
+@pytest.mark.parametrize("package", ["steptime", "steptime.artefacts"])
+def test_no_two_rooms_of_the_workflow_import_each_other(package):
+    """Rooms are the folders in it; what is beside them is below all, but for the programs of a whole check."""
+    top = ROOT.joinpath("workflow/scripts", *package.split("."))
+    above, within = graphlib.TopologicalSorter(), f"{package}."
     for path in top.glob("*/**/*.py"):
-        tree = ast.parse(path.read_text())
-        # Types alone are no need of a module.
-        body = [node for node in tree.body if not isinstance(node, ast.If)]
-        for node in (each for part in body for each in ast.walk(part)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("steptime."):
-                room, own = node.module.split(".")[1], path.relative_to(top).parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(within):
+                room = node.module.removeprefix(within).split(".")[0]
+                own = path.relative_to(top).parts[0]
                 if room != own and (top / room).is_dir():
                     above.add(own, room)
     above.prepare()

@@ -16,6 +16,7 @@ from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.networks.written import merged
 from steptime.plan import written
+from steptime.plan.artefacts import module_of
 from steptime.reading import InputError, read_json, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
@@ -82,6 +83,11 @@ class Inputs:
     def parts(self) -> list[Measured]:
         """What was measured here of single operations, file by file of merged rows; nothing where the grid has none."""
         return [read_measured(path) for path in self.paths("parts")] if self.has("parts") else []
+
+    @cached_property
+    def passes(self) -> list[Measured]:
+        """What was measured here of networks in use, file by file of merged rows; nothing where the grid has none."""
+        return [read_measured(path) for path in self.paths("passes")] if self.has("passes") else []
 
     @cached_property
     def grids(self) -> list[Grid]:
@@ -167,7 +173,7 @@ class Inputs:
 
     @cached_property
     def _kind(self) -> Any:
-        return importlib.import_module(f"steptime.artefacts.{self.entry['kind']}")
+        return importlib.import_module(module_of(self.entry["kind"]))
 
     def write(self) -> None:
         """Writes what the entry says is made: results/tables/<name>.* and results/figures/<name>.*."""

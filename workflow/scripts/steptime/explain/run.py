@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from steptime import project
-from steptime.artefacts import layers
+from steptime.artefacts.results import layers
 from steptime.atomic import atomic_write
 from steptime.explain import profiled
 from steptime.networks import apart, resolve
@@ -71,9 +71,11 @@ def measure(
         if known.file_of(name) != PROJECT:
             entries[name] = resolve(name, known.networks)
         entries |= apart.of_network(name, known.networks)
+    every = [*dict.fromkeys([*networks, *entries])]
     grid = GRID | {
         "environments": environments,
-        "networks": [*dict.fromkeys([*networks, *entries])],
+        "networks": every,
+        "parts": {"forward": every},
     }
     name = file_name(*environments, *networks)
     paths = [FOLDER / f"{name}-networks.yaml", FOLDER / f"{name}.yaml"]

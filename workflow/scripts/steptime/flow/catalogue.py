@@ -12,7 +12,7 @@ from snakemake.io import report
 from steptime.flow.planned import Planned
 from steptime.machine import energy
 from steptime.plan import checks, digests, schemas, written
-from steptime.plan.artefacts import TRAINED, Artefact
+from steptime.plan.artefacts import TRAINED, Artefact, module_of
 
 OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg", "png", "csv")}
 # What a reader opens of each, for `snakemake --report`.
@@ -72,8 +72,11 @@ class Catalogue:
             name: frozenset(keys) for name, keys in self._keys.items() if keys[0] in planned.steps
         }
         self.every_cell = self._widest()
-        # Merged rows of single operations of a step.
-        self.parts = [name for name, keys in self._keys.items() if keys[0] in planned.operations]
+        # Merged rows of networks in use, and of single operations of a step.
+        self.passes, self.parts = (
+            [name for name, keys in self._keys.items() if keys[0] in cells]
+            for cells in (planned.passes, planned.operations)
+        )
         # Who trains, by environment and mode.
         self._trainers = {f"{each.environment}.{each.mode}" for each in planned.trainings.values()}
         papers = planned.root.glob("resources/papers/*/*")
@@ -230,6 +233,7 @@ class Catalogue:
                 lambda artefact: configuration.dataset_of(artefact.entry["images"]),
             ),
             "parts": (NO_CELLS, lambda artefact: self.parts),
+            "passes": (NO_CELLS, lambda artefact: self.passes),
             "pairs": (
                 "nothing trained both with what is above it and without",
                 lambda artefact: any(
@@ -271,6 +275,7 @@ class Catalogue:
             ),
             "trainings": lambda: merged([TRAINED]),
             "parts": lambda: merged(self.parts),
+            "passes": lambda: merged(self.passes),
             "grids": lambda: written.of_others(self._planned.grid_name),
             "popularity": lambda: (
                 [self._configuration.popularity]
@@ -311,7 +316,7 @@ class Catalogue:
 
     def _kind_digest(self, kind: str) -> str:
         """Digest of the code that makes artefacts of a kind."""
-        return digests.program_digest("steptime.artefacts.make", f"steptime.artefacts.{kind}")
+        return digests.program_digest("steptime.artefacts.make", module_of(kind))
 
     def _targets_of_papers(self) -> dict[str, dict[str, Any]]:
         """Returns the papers' artefacts by name, each with its state and the number of its cells in the grid."""

@@ -59,9 +59,10 @@ class Planned:
         self.here = [name for name in self.platforms if name not in self.remote]
         # A platform has a peak, and proofs, of its kind of device.
         self.on_gpu = [name for name, needs in self.platforms.items() if needs["device"] == "gpu"]
-        # The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of trained networks,
-        # and of single operations of a step.
+        # The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of networks in use,
+        # of trained networks, and of single operations of a step.
         self.steps = self._feeding("every_cell")
+        self.passes = self._feeding("passes")
         self.trainings = self._feeding("trainings")
         self.operations = self._feeding("parts")
 

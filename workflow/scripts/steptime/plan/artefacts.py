@@ -59,9 +59,15 @@ def kinds() -> dict[str, list[str]]:
     """Says what each kind of artefact can make, by the functions of its module, which is not imported."""
     functions = {
         path.stem: re.findall(r"^def (table|figure)\(", path.read_text("utf-8"), re.MULTILINE)
-        for path in sorted(KINDS.glob("*.py"))
+        for path in sorted(KINDS.rglob("*.py"))
     }
     return {name: made for name, made in functions.items() if made}
+
+
+def module_of(kind: str) -> str:
+    """The dotted name of the module of a kind, in whichever folder it is."""
+    (path,) = KINDS.rglob(f"{kind}.py")
+    return ".".join(("steptime.artefacts", *path.relative_to(KINDS).with_suffix("").parts))
 
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:

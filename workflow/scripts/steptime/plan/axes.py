@@ -113,9 +113,11 @@ def batches_of(
         return [(own, True)]
     table = grid["table_batches"].get(network) or own
     batches = grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
-    every = {*task.batches, *batches}
+    # Nobody waits for what a single layer makes of one sample.
+    more = () if "part_of" in configuration.networks[network] else task.batches
+    every = {*more, *batches}
     named = grid["named_batches"].get(network, []) if kind == "figure" else []
-    return [(batch, batch in every) for batch in dict.fromkeys([*task.batches, *batches, *named])]
+    return [(batch, batch in every) for batch in dict.fromkeys([*more, *batches, *named])]
 
 
 def devices_of(

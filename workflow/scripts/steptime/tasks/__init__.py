@@ -3,14 +3,10 @@
 Nothing else tells tasks apart by their names.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steptime.tasks import convolutions, forward, products, step, stragglers, sums, training
-from steptime.tasks.record import Task
-
-if TYPE_CHECKING:
-    from steptime.plan.cell import Cell
-    from steptime.plan.configuration import Configuration
+from steptime.tasks.record import Configured, Point, Task
 
 # In the order in which one machine measures them; the first is meant where nothing is said.
 MODULES = (step, training, products, convolutions, sums, stragglers, forward)
@@ -24,7 +20,7 @@ def that_proves(spec: dict[str, Any]) -> str:
     return next(task.name for task in TASKS.values() if task.needs_images == fed)
 
 
-def job_of(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+def job_of(configuration: Configured, cell: Point) -> dict[str, Any]:
     """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
     task, grid = TASKS[cell.task], configuration.grid
     job = {

@@ -28,4 +28,5 @@ TASK = Task(
     owes=("ready", "warmup", "sample", "sampled", "proven"),
     proof="outputs",
     needs_reference=True,
+    feeds="passes",
 )

@@ -2,19 +2,47 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from steptime import networks
 
 if TYPE_CHECKING:
-    # Each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
     from steptime.outcome import Outcome
-    from steptime.plan.cell import Cell
-    from steptime.plan.configuration import Configuration
     from steptime.records import Job
     from steptime.tasks.rows import Rows
 
 STEP_REGION = ("forward", "loss", "backward", "update", "sync")
+
+
+class Configured(Protocol):
+    """What a task reads of a configuration: the grid, and the catalogues by name."""
+
+    @property
+    def grid(self) -> dict[str, Any]: ...
+
+    @property
+    def networks(self) -> dict[str, Any]: ...
+
+    @property
+    def datasets(self) -> dict[str, Any]: ...
+
+
+class Point(Protocol):
+    """What a task reads of a cell."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def network(self) -> str: ...
+
+    @property
+    def dataset(self) -> str: ...
+
+    @property
+    def repeat(self) -> int: ...
+
+    def facts(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +61,7 @@ def least_repeats(grid: dict[str, Any]) -> int:
     return least
 
 
-def sampling(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+def sampling(configuration: Configured, cell: Point) -> dict[str, Any]:
     """Asks a worker for samples as the grid says."""
     return {"sampling": configuration.grid["sampling"]}
 
@@ -61,7 +89,7 @@ class Task:
     # The module of the worker's adapters that it is run by, from the name of a framework's adapter.
     module: str = "{}"
     # What the worker is asked besides the cell, from the configuration.
-    asked: "Callable[[Configuration, Cell], dict[str, Any]]" = sampling
+    asked: Callable[[Configured, Point], dict[str, Any]] = sampling
     # How many floating-point operations one of what it times has, from the specification and the mini-batch.
     operations: Callable[[dict[str, Any], int], int] = networks.flops_per_step
     # Seconds after which it is ended from outside, from the grid.

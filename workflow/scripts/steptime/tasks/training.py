@@ -3,13 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from steptime import networks
-from steptime.tasks.record import STEP_REGION, Policy, Task
+from steptime.tasks.record import STEP_REGION, Configured, Point, Policy, Task
 from steptime.tasks.rows import EPOCHS, says_accuracy
 
 if TYPE_CHECKING:
     from steptime.outcome import Outcome
-    from steptime.plan.cell import Cell
-    from steptime.plan.configuration import Configuration
     from steptime.records import Job
 
 # The seed of the first repeat; each next one has the next number.
@@ -22,7 +20,7 @@ def _policy(grid: dict[str, Any]) -> Policy:
     return Policy(policy["networks"], threads, policy["seeds"])
 
 
-def _schedule(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+def _schedule(configuration: Configured, cell: Point) -> dict[str, Any]:
     """Says when it stops. Its repeats differ by their seeds: start values, order of images, dropout."""
     policy = configuration.grid["training"]
     stock = networks.resolve(cell.network, configuration.networks)["epochs"]

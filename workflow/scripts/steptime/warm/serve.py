@@ -18,7 +18,7 @@ from steptime.__main__ import said_in_words
 from steptime.warm import ADDRESS, PROGRAMS
 
 # What some of the programs load only where they need it.
-BESIDES = ("artefacts.findings", "page.screen", "render.figures")
+BESIDES = ("artefacts.papers.findings", "page.screen", "render.figures")
 
 
 def main() -> None:

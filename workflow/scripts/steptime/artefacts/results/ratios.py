@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from steptime.artefacts import common
@@ -34,6 +35,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     OVERALL compares a framework with the one that leads over all networks, OPEN says what is not decided.
     """
     rows = common.cells_of(inputs)
+    # The layers of a network are compared in `layers`.
+    is_part = ["part_of" in inputs.networks.get(network, {}) for network in rows["network"]]
+    rows = rows[~np.array(is_part, bool)]
     pairs = both_ways(inputs.measured.statistics.pairs)
     fastest = {at: rows.loc[place.index[0]] for place in places(rows, pairs) for at in place.index}
     took = _seconds(inputs.measured.rows)

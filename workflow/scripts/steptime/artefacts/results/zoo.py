@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from steptime.artefacts import common, curves, efficiency, startup
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import efficiency, startup
 from steptime.environments.libraries import registers
 from steptime.merge.measured import ARITHMETIC
 from steptime.plan.cell import IDENTITY

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import times
 from steptime.claims.evidence import measured_times, our_times, their_times
 from steptime.claims.papers import read_papers
 from steptime.merge.measured import Measured

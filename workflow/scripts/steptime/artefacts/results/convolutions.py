@@ -5,8 +5,9 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common, parts
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import parts
 from steptime.render.tables import Entry
 from steptime.render.words import milliseconds
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.times import SOME_OTHER_SCRIPTS, other_scripts
+from steptime.artefacts.results.times import SOME_OTHER_SCRIPTS, other_scripts
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from steptime.artefacts import proofs
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import proofs
 from steptime.render.columns import Column, columns
 
 COLUMNS = [*proofs.COLUMNS[:10], "proof_id"]

@@ -25,9 +25,10 @@ from steptime.render.words import (
     why,
 )
 
-COLUMNS = [*common.NAMED, "marks", "layer", "times", "seconds", "low", "high", "share"]
+SECONDS, FORWARD = ["seconds", "low", "high"], ["forward", "forward_low", "forward_high"]
+COLUMNS = [*common.NAMED, "marks", "layer", "times", *SECONDS, "share", *FORWARD]
 # Of which a framework has one time for each layer.
-PLACE = ["platform", "environment", "mode", "precision", "threads", "batch"]
+RUNNER = ["platform", "environment", "mode", "precision", "threads"]
 BETWEEN, WHOLE = "between layers", "the whole step"
 # Above this share between layers, such as of what a compiler joins, the layers alone explain nothing.
 MOST_BETWEEN = 0.3
@@ -49,6 +50,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "gradient, then the layer with what follows it and has no weights, then a mean and a softmax. Its seconds are "
         "forward, backward and update, times how often the network has it, less half of what a scale and a softmax "
         "take alone at each of its ends. The last layer has the network's own loss in it.",
+        "Forward: the same of the layer in use, where nothing is dropped and batch normalisation takes the statistics "
+        "that a training has left. What is no forward pass is backward and update.",
         "Between layers: the step less all of them, such as sums of branches. Below nought, layers take less time in "
         "the network than alone.",
         "Intervals are those of the parts, added as independent ones.",
@@ -69,8 +72,9 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): of each network and framework its layers, what is between them, and the whole."""
     cells = common.cells_of(inputs)
     cells = cells.assign(marks=cells["marks"].map(", ".join))
+    passes = _passes(inputs)
     rows: list[Row] = []
-    for _, own in cells.groupby([*PLACE[:-1]], sort=False):
+    for place, own in cells.groupby(RUNNER, sort=False):
         known = {row["network"]: row for row in own.to_dict("records")}
         for network in known:
             parts = {
@@ -79,22 +83,37 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
                 if entry.get("part_of", {}).get("network") == network
             }
             if parts:
-                rows += _of_network(known, network, parts)
+                rows += _of_network(known, passes.get(place, {}), network, parts)
     data = pd.DataFrame(rows, columns=COLUMNS)
     order = {name: at for at, name in enumerate(inputs.networks)}
     return data.sort_values("network", key=lambda names: names.map(order), kind="stable")
 
 
-def _of_network(known: Mapping[str, Row], network: str, parts: dict[str, Any]) -> list[Row]:
-    whole = known[network]
-    layers = [_layer(known, whole, name, part) for name, part in parts.items() if part["times"]]
+def _passes(inputs: Inputs) -> dict[Any, dict[str, Row]]:
+    """Returns the rows of forward passes that were timed, by RUNNER and the network, of its largest mini-batch."""
+    found: dict[Any, dict[str, Row]] = {}
+    for measured in inputs.passes:
+        cells = common.whole(measured.cells)
+        timed = cells[cells["seconds"].notna()].sort_values("batch")
+        for place, own in timed.groupby(RUNNER, sort=False):
+            rows = found.setdefault(place, {})
+            rows.update((row["network"], row) for row in own.to_dict("records"))
+    return found
+
+
+def _of_network(
+    known: Mapping[str, Row], passes: Mapping[str, Row], network: str, parts: dict[str, Any]
+) -> list[Row]:
+    whole = known[network] | _forward(passes, [(1.0, network)])
+    layers = [
+        _layer(known, passes, whole, name, part) for name, part in parts.items() if part["times"]
+    ]
     total = whole | {"layer": WHOLE, "times": 0, "share": 1.0}
-    between = whole | {"layer": BETWEEN, "times": 0} | dict.fromkeys(("seconds", "low", "high"))
+    between = whole | {"layer": BETWEEN, "times": 0} | dict.fromkeys([*SECONDS, *FORWARD])
     if lacking := [row for row in [whole, *layers] if pd.isna(row["seconds"])]:
         between |= {"status": "not asked for", "reason": f"no time: {why(lacking[0])}"}
     else:
-        terms = [(1.0, whole), *((-1.0, row) for row in layers)]
-        between |= _sum(terms)
+        between |= _sum([(1.0, whole), *((-1.0, row) for row in layers)])
     rows = [*layers, between]
     for row in rows:
         timed = pd.notna(row["seconds"]) and pd.notna(whole["seconds"])
@@ -102,18 +121,34 @@ def _of_network(known: Mapping[str, Row], network: str, parts: dict[str, Any]) -
     return [*rows, total]
 
 
-def _layer(known: Mapping[str, Row], whole: Row, name: str, part: dict[str, Any]) -> Row:
+def _layer(
+    known: Mapping[str, Row],
+    passes: Mapping[str, Row],
+    whole: Row,
+    name: str,
+    part: dict[str, Any],
+) -> Row:
     """Returns the row of a layer, all of its kind together."""
     absent = {"status": "not asked for", "reason": f"no time of {name}"}
-    used = [known.get(each, absent) for each in (name, *part["less"])]
+    shares = {name: 1.0} | {each: -share for each, share in part["less"].items()}
+    weights = [(part["times"] * share, each) for each, share in shares.items()]
     row = whole | {"layer": part["layer"], "times": part["times"]}
-    row |= dict.fromkeys(("seconds", "low", "high")) | {"marks": used[0].get("marks", "")}
-    for each in used:
-        if each["status"] != "ok":
-            return row | {"status": each["status"], "reason": each["reason"]}
-    weights = [1.0, *(-share for share in part["less"].values())]
-    terms = [(part["times"] * weight, each) for weight, each in zip(weights, used, strict=True)]
-    return row | {"status": "ok", "reason": None} | _sum(terms)
+    row |= dict.fromkeys([*SECONDS, *FORWARD])
+    row["marks"] = known.get(name, absent).get("marks", "")
+    for _, each in weights:
+        used = known.get(each, absent)
+        if used["status"] != "ok":
+            return row | {"status": used["status"], "reason": used["reason"]}
+    row |= {"status": "ok", "reason": None} | _forward(passes, weights)
+    return row | _sum([(weight, known[each]) for weight, each in weights])
+
+
+def _forward(passes: Mapping[str, Row], weights: list[tuple[float, str]]) -> Row:
+    """Returns FORWARD of a sum of networks; nothing where one of them has no time in use."""
+    if any(each not in passes for _, each in weights):
+        return dict.fromkeys(FORWARD)
+    sums = _sum([(weight, passes[each]) for weight, each in weights])
+    return dict(zip(FORWARD, sums.values(), strict=True))
 
 
 def _sum(terms: list[tuple[float, Row]]) -> Row:
@@ -130,7 +165,10 @@ def _entry(row: Row) -> Entry:
         return dash(why(row))
     half = "" if pd.isna(row["low"]) else f" ± {milliseconds((row['high'] - row['low']) / 2)}"
     share = "" if row["layer"] == WHOLE else f", {percent(row['share'])}"
-    text = f"{milliseconds(row['seconds'])}{half} ms{share}".replace("-", "−")
+    forward = ""
+    if pd.notna(row["forward"]):
+        forward = f" ({milliseconds(row['forward'])} ms forward)"
+    text = f"{milliseconds(row['seconds'])}{half} ms{share}{forward}".replace("-", "−")
     return Entry(text, tuple(marked(row)), kind="ours")
 
 
@@ -170,29 +208,38 @@ def explained(data: pd.DataFrame, slow: str, fast: str) -> list[str]:
         return [f"{said}.", "No layer's difference is shown to be more than chance."]
     parts = [
         f"{layer} {'adds' if share > 0 else 'saves'} {abs(share):.2f} "
-        f"({abs(share) - half:.2f} to {abs(share) + half:.2f})"
-        for layer, share, half in shown
+        f"({abs(share) - half:.2f} to {abs(share) + half:.2f}){forward}"
+        for layer, share, half, forward in shown
     ]
     return [f"{said}: {'; '.join(parts)}; the rest is not shown."]
 
 
-def _half(row: Any) -> float:
-    return float(row["high"] - row["low"]) / 2
+def _half(row: Any, low: str = "low", high: str = "high") -> float:
+    return float(row[high] - row[low]) / 2
 
 
-def _differences(slow: pd.DataFrame, fast: pd.DataFrame) -> list[tuple[str, float, float]]:
-    """(layer, difference, half its interval) as shares of the faster step, the largest first."""
+def _differences(slow: pd.DataFrame, fast: pd.DataFrame) -> list[tuple[str, float, float, str]]:
+    """(layer, difference, half its interval, what of it is forward) as shares of the faster step, the largest first."""
     step, places = fast.loc[(WHOLE, 0), "seconds"], [at for at in fast.index if at[0] != WHOLE]
     wider = ndtri(1 - CHANCE / 2 / len(places)) / ndtri(1 - CHANCE / 2)
-    found = [
-        (
-            f"{times} × {layer}" if times > 1 else layer,
-            (slow.loc[(layer, times), "seconds"] - fast.loc[(layer, times), "seconds"]) / step,
-            wider * math.hypot(*(_half(side.loc[(layer, times)]) for side in (slow, fast))) / step,
-        )
-        for layer, times in places
-    ]
+    found = []
+    for layer, times in places:
+        rows = [side.loc[(layer, times)] for side in (slow, fast)]
+        difference = (rows[0]["seconds"] - rows[1]["seconds"]) / step
+        half = wider * math.hypot(*map(_half, rows)) / step
+        named = f"{times} × {layer}" if times > 1 else layer
+        found.append((named, difference, half, _of_it_forward(rows, step, wider)))
     return sorted(found, key=lambda each: -abs(each[1]))
+
+
+def _of_it_forward(rows: list[Any], step: float, wider: float) -> str:
+    """Says how much of a difference is that of the forward pass; '' where it has no interval."""
+    if any(pd.isna(row["forward_low"]) for row in rows):
+        return ""
+    share = (rows[0]["forward"] - rows[1]["forward"]) / step
+    half = wider * math.hypot(*(_half(row, *FORWARD[1:]) for row in rows)) / step
+    text = f", of which forward {share:.2f} ({share - half:.2f} to {share + half:.2f})"
+    return text.replace("-", "−")
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -206,7 +253,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for axes, (_, rows) in zip(panels, networks, strict=True):
             _panel(axes, rows)
         notes = [inputs.entry["caption"], *mark_notes(data), *origin(inputs.measured)]
-        said = "Numbers are milliseconds; hatched: between layers."
+        said = "Numbers are milliseconds; left of a white line is forward; hatched: between layers."
         figures.caption(drawing, figures.starred(data, said), notes)
     return data, drawing
 
@@ -219,15 +266,31 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     whole = rows[rows["layer"] == WHOLE].sort_values("seconds").to_dict("records")
     for place, row in enumerate(whole):
         own = rows[rows["environment"] == row["environment"]]
-        own = own[own["mode"] == row["mode"]].set_index("layer")["seconds"]
+        own = own[own["mode"] == row["mode"]].set_index("layer")
+        own = own[["seconds", "forward"]].astype(float)
         others = own.drop([WHOLE, BETWEEN]).drop(named, errors="ignore")
-        parts = [(own.get(layer), colour) for layer, colour in zip(named, COLOURS, strict=False)]
+        parts: list[tuple[Mapping[str, float], str]] = [
+            (own.loc[layer], colour)
+            for layer, colour in zip(named, COLOURS, strict=False)
+            if layer in own.index
+        ]
+        grey = {"seconds": others["seconds"].sum(), "forward": others["forward"].sum(skipna=False)}
         left = 0.0
-        for seconds, colour in [*parts, (others.sum(), figures.GREY)]:
+        for part, colour in [*parts, (grey, figures.GREY)]:
+            seconds, forward = part["seconds"], part["forward"]
             if pd.notna(seconds) and seconds > 0:
                 axes.barh(place, seconds, left=left, height=0.7, color=colour, zorder=3)
+                if pd.notna(forward) and 0 < forward < seconds:
+                    axes.vlines(
+                        left + forward,
+                        place - 0.35,
+                        place + 0.35,
+                        color="white",
+                        linewidth=1,
+                        zorder=4,
+                    )
                 left += seconds
-        between = own[BETWEEN]
+        between = own.loc[BETWEEN, "seconds"]
         if pd.notna(between) and between > 0:
             blank: dict[str, Any] = {"color": "white", "edgecolor": figures.GREY, "hatch": "////"}
             axes.barh(place, between, left=left, height=0.7, zorder=3, **blank)

@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from shared.precisions import USUAL
-from steptime.artefacts import common, startup
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import startup
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures, words
 from steptime.render.columns import Column, Row, columns

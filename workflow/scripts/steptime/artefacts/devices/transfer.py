@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import exchange
+from steptime.artefacts.devices import exchange
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plain import machine_name

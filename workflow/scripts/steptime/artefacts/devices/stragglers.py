@@ -3,8 +3,9 @@
 import pandas as pd
 
 from shared.operations import ALONE, SLOW
-from steptime.artefacts import common, parts
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import parts
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import percent, significant

@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from shared.operations import COPY, ROLES, SUM
-from steptime.artefacts import common, parts
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import parts
 from steptime.merge.measured import Measured
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns

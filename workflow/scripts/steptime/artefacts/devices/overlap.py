@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from shared.operations import BYTES
-from steptime.artefacts import common, exchange, speedup
+from steptime.artefacts import common
+from steptime.artefacts.devices import exchange, speedup
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns

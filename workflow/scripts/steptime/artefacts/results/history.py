@@ -9,8 +9,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from steptime.artefacts import common, curves, startup
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import startup
 from steptime.environments.libraries import registers
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.times import SOME_OTHER_SCRIPTS, other_scripts
+from steptime.artefacts.results.times import SOME_OTHER_SCRIPTS, other_scripts
 from steptime.claims.evidence import measured_times, their_times
 from steptime.claims.papers import Paper, read_papers
 from steptime.merge.others import Grid

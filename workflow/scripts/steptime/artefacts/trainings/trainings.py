@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common, curves, times
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import times
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (

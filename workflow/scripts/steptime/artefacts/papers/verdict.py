@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import findings
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.papers import findings
 from steptime.claims.answers import SIDES
 from steptime.claims.checks import ANSWERED, FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.render.columns import Column, Row, columns

@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from shared.statistics import median
 from steptime import networks
-from steptime.artefacts import common, curves, efficiency
-from steptime.artefacts.efficiency import percent, share_of
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import efficiency
+from steptime.artefacts.results.efficiency import percent, share_of
 from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns

@@ -1,0 +1,1 @@
+"""Tables and figures of cells on several devices."""
