@@ -34,9 +34,11 @@ def lay(path, content):
 class Folder(Current):
     """A folder of results, what lies in it, and what is asked for."""
 
-    def __init__(self):
+    def __init__(self, **machine):
         asked = SimpleNamespace(
-            configuration=SimpleNamespace(platforms={"local-cpu": {}}),
+            configuration=SimpleNamespace(
+                platforms={"local-cpu": machine}, grid={"platforms": ["local-cpu"]}
+            ),
             environment_digest=lambda environment: "pins",
             network_digest=lambda network: "n",
             reference_digest=lambda network: "r",
@@ -155,6 +157,9 @@ def test_a_proof_says_of_what_it_is(folder, name):
     assert Folder().proof(*PROVEN)
     folder.lay_proof({name: "another"})
     assert not folder.proof(*PROVEN)
+    shown = Folder(as_measured=True)
+    shown.lay_proof({name: "another"})
+    assert shown.proof(*PROVEN)
 
 
 @pytest.mark.parametrize("spoil", [None, "another sum"])

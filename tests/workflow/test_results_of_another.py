@@ -244,3 +244,9 @@ def test_the_page_of_a_paper_is_made_of_a_pack_and_of_nothing_that_it_lacks(here
     edit(here, ADAPTER, TWICE)
     refused = here.launch(*asked)
     assert refused.returncode and "adapter" in refused.stderr and "Traceback" not in refused.stderr
+    # It went through when it came: its page can be made of it in each later version.
+    kept = here.launch(
+        "page.paper", "--paper", "wuensche2018", "--grid", str(here.root / "mine.yaml")
+    )
+    assert kept.returncode == 0, kept.stderr
+    assert (here.root / "docs/papers/mine.md").read_text() == text

@@ -49,9 +49,18 @@ class Current:
         """The id of this machine, as rows have it."""
         return machine.own_id()
 
+    @cached_property
+    def is_as_measured(self) -> bool:
+        """Whether nothing is measured, and all is shown as it was, by whatever version of this project."""
+        configuration = self.expected.configuration
+        asked = configuration.grid["platforms"]
+        return all(configuration.platforms[name].get("as_measured") for name in asked)
+
     def manifest(self, environment: str) -> bool:
         """Tells whether a manifest holds here; what failed elsewhere or for want of an index is tried again."""
         made = self._read(manifest_path(environment))
+        if self.is_as_measured and made:
+            return True
         failed_here = made.get("machine", self.here) == self.here and not made.get("passing", False)
         is_of = made.get("digest") == self.expected.environment_digest(environment)
         return is_of and (made.get("status") == "ok" or failed_here)
@@ -64,6 +73,8 @@ class Current:
     def proof(self, environment: str, mode: str, network: str, mark: str) -> bool:
         """Whether a proof is of what is asked, in an environment as the one here; `mark`: see `cell.proof_mark`."""
         proof = self._read(proof_path(f"{environment}.{mode}-{network}{mark}"))
+        if self.is_as_measured and proof:
+            return True
         job = self.expected.proving_job(environment, mode, network, mark)
         expected = job | {"variables": digests.digest(job["variables"])}
         expected["environment_digest"] = self.expected.environment_digest(environment)

@@ -18,7 +18,7 @@ def matrices(
 ) -> list[dict[str, Any]]:
     """For each place networks by frameworks, the fastest first, all threads and float32 first; [] without any.
 
-    `ratios` are the rows of `artefacts.ratios`; those of `artefacts.tuning` add what a framework takes as it comes.
+    `ratios` and `tuning` are the rows of the tables of these kinds; `tuning` adds what a framework takes as it comes.
     """
     if ratios is None:
         return []

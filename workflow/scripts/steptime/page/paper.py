@@ -2,8 +2,9 @@
 
     workflow/scripts/launch page.paper --paper shi2016 --from shi2016.tar.gz
 
-The pack goes through the same checks as one of a stranger, and Snakemake makes tables and figures of it in a folder of
-its own. Nothing is measured: its machine gets a name of its own, which this machine is not.
+A new pack goes through the same checks as one of a stranger. One that is kept already may be of an older version of
+this project: the page says of which. Snakemake makes tables and figures of it in a folder of its own. Nothing is
+measured: its machine gets a name of its own, which this machine is not.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from markupsafe import Markup
 
 from steptime import project, run
 from steptime.carry import pack
-from steptime.cells import shard
+from steptime.cells import footers, shard
 from steptime.cells.expected import Expected
 from steptime.page.embed import render
 from steptime.plain import plural
@@ -31,6 +32,10 @@ from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 
 PACKS, PAGES = Path("resources/packs"), Path("docs/papers")
+# So many digits of a commit name it.
+SHORT = 8
+# Which facts say where and when; others say with what.
+PLACE = re.compile(r"Measured on |Date ")
 # A note on files that are in the pack.
 SAMPLES = "All samples: "
 
@@ -53,7 +58,7 @@ def main() -> None:
     source = options.source or kept
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        machine, runs = take(source, folder)
+        machine, runs = take(source, folder, is_kept=source == kept)
         make(options.paper, grid, folder, machine)
         write(options.paper, name, folder / "results", runs)
     if source != kept:
@@ -67,13 +72,14 @@ def papers() -> list[str]:
     return sorted(path.parent.name for path in project.ROOT.glob("resources/papers/*/paper.yaml"))
 
 
-def take(source: Path, folder: Path) -> tuple[dict[str, Any], int]:
+def take(source: Path, folder: Path, is_kept: bool) -> tuple[dict[str, Any], int]:
     """Takes a pack of one machine into a folder, under a name made of its processor; returns its entry and its runs.
 
-    Raises PackError for what a pack of a stranger is refused for, InputError for one of several machines.
+    Raises PackError for what a pack of a stranger is refused for, InputError for one of several machines. One that
+    `is_kept` was looked at when it came, and may be of networks and adapters that have changed since.
     """
     run.TOLD.update(platforms=configuration.platforms(project.ROOT, {}))
-    expected = Expected(configuration.without_grid(project.ROOT))
+    expected = None if is_kept else Expected(configuration.without_grid(project.ROOT))
     results = folder / "results"
     runs = pack.take(source, results, expected)
     names = sorted(path.name for path in (results / "cells").iterdir())
@@ -88,7 +94,8 @@ def take(source: Path, folder: Path) -> tuple[dict[str, Any], int]:
         path.rename(path.with_name(f"{name}{path.suffix}"))
     entry = {"label": cpu["model"], "device": row["device"], "cores": cpu["logical_cores"]}
     # No machine has this processor: what the pack lacks is refused, and never measured here.
-    (folder / "platforms.yaml").write_text(yaml.safe_dump({name: entry | {"cpu": "of a pack"}}))
+    written = entry | {"cpu": "of a pack", "as_measured": is_kept}
+    (folder / "platforms.yaml").write_text(yaml.safe_dump({name: written}))
     return entry | {"name": name}, runs
 
 
@@ -140,10 +147,14 @@ def write(paper: str, page: str, results: Path, runs: int) -> None:
         "short": catalogue["short"],
         "citation": catalogue["citation"].strip(),
     }
+    shards = results.glob("cells/*/*/*.parquet")
+    versions = {(footers.row(path)["workflow_commit"] or "")[:SHORT] for path in shards}
     words |= {
         "runs": plural(runs, "run"),
-        "facts": facts,
+        "versions": sorted(versions - {""}),
         "counts": counts,
+        "place": [fact for fact in facts if PLACE.match(fact)],
+        "means": [fact for fact in facts if not PLACE.match(fact)],
         "notes": [note for note in claims.notes if not note.startswith(SAMPLES)],
     }
     not_made = [

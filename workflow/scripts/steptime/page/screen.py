@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import ratios
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.results import ratios
 from steptime.machine import interference
 from steptime.page.answer import matrices
 from steptime.plain import plural
