@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from steptime.render import figures, tables, words
+from steptime.render.columns import laid_out
 
 WORDS = "cannot read $HOME/.cache/{x_ nor $CACHE | <script>alert(1)</script> \\\\| end"
 
@@ -66,6 +67,13 @@ def test_a_table_is_the_same_from_the_entries_that_lie_with_its_rows(tmp_path):
     assert [again.count(f'="{name}"') for name in ("rowgroup", "colgroup", "row")] == [1, 1, 4]
     assert again.count('rowspan="2"') == again.count('colspan="2"') == 1
     assert again.count('class="ours words best"') == 3
+
+
+def test_a_table_of_nothing_yet_is_the_same_from_what_lies_with_it(tmp_path):
+    page, layout = tables.Page("a", "", "", ""), laid_out([], ["Network", "Framework"])
+    tables.write(tmp_path / "t", pd.DataFrame({"x": []}), layout, page)
+    again = tables.web_page(tables.read_layout(tmp_path / "t.parquet"), page)
+    assert (tmp_path / "t.html").read_text() == again
 
 
 def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(tmp_path):

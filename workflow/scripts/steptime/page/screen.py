@@ -104,7 +104,7 @@ def _entry(entry: dict[str, Any] | None) -> str:
 
 def _mean(mean: dict[str, str]) -> str:
     interval = f" ({mean['interval']})" if mean["interval"] else ""
-    return mean["mean"].removesuffix(" ×") + interval
+    return mean["mean"].replace(" ×", "") + interval
 
 
 def _aligned(table: list[list[str]]) -> list[str]:

@@ -166,9 +166,15 @@ def read_layout(path: Path) -> pd.DataFrame:
         [Entry(text, tuple(footnotes), *more) for text, footnotes, *more in row]
         for row in stored["entries"]
     ]
-    index = pd.MultiIndex.from_tuples(map(tuple, stored["index"]), names=stored["names"])
-    across = pd.MultiIndex.from_tuples(map(tuple, stored["columns"]))
+    index, across = _headings(stored["index"], stored["names"]), _headings(stored["columns"])
     return pd.DataFrame(body, index=index, columns=across, dtype=object)
+
+
+def _headings(keys: list[list[str]], names: list[str | None] | None = None) -> pd.MultiIndex:
+    """Returns headings of several levels, also where there are none yet."""
+    if keys:
+        return pd.MultiIndex.from_tuples(map(tuple, keys), names=names)
+    return pd.MultiIndex.from_arrays([[] for _ in names or [None]], names=names)
 
 
 def _stored(path: Path) -> dict[str, Any]:
