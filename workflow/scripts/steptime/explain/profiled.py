@@ -35,5 +35,6 @@ def said(known: Configuration, environment: str, label: str, network: str, log: 
     found = outcome.events["profiled"]["operators"]
     dearest: list[list[Any]] = sorted(found, key=lambda each: -each[2])[:NAMED]
     total = sum(seconds for *_, seconds in found)
-    shares = ", ".join(f"{name} {seconds / total:.2f}" for name, _, seconds in dearest)
+    shown = [(name, f"{seconds / total:.2f}") for name, _, seconds in dearest]
+    shares = ", ".join(f"{name} {share}" for name, share in shown if float(share))
     return f"{label}, by its own profiler, of what its operators take: {shares}."

@@ -9,6 +9,7 @@ layer and the grid. Table and figure are `steptime_layers`.
 import argparse
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from steptime.plain import file_name
 from steptime.plan import configuration
 from steptime.plan.schemas import require
 from steptime.reading import InputError
+from steptime.say import WIDEST
 
 FOLDER = Path("results/explain")
 TARGET = "steptime_layers"
@@ -55,11 +57,13 @@ def main() -> None:
     data = pd.read_csv(f"results/tables/{TARGET}.csv", keep_default_na=True)
     for network in options.networks:
         rows = data[data["network"] == network]
-        print("\n".join(said(rows, environments)), flush=True)
+        lines = said(rows, environments)
         labels = dict(zip(rows["environment"], rows["framework_label"], strict=True))
         for name in environments:
             log = Path(f"logs/explain/{network}-{name}.log")
-            print(profiled.said(known, name, labels.get(name, name), network, log), flush=True)
+            lines.append(profiled.said(known, name, labels.get(name, name), network, log))
+        for line in lines:
+            print(textwrap.fill(line, WIDEST, break_on_hyphens=False), flush=True)
 
 
 def measure(
