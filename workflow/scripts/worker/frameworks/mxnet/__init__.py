@@ -87,7 +87,7 @@ class Trainer(object):
         self.layout, self.context = job.layout, context
         on_gpu = job.device == "gpu"
         self.layers = ON_GPUS if on_gpu else LAYERS
-        spec = self.spec = job.spec if on_gpu else _arranged(job.spec)
+        spec = self.spec = job.spec if on_gpu else _arranged(job.spec, _few_rows(job))
         self.trained, self.states = {}, {}
         self.heads = _heads_of(spec)
         for node in spec["nodes"]:
@@ -114,6 +114,9 @@ class Trainer(object):
             "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
             "malloc_arena_max": os.environ.get("MALLOC_ARENA_MAX", "default"),
         }
+        turned = [node["name"] for node in spec["nodes"] if "few_rows" in node]
+        if turned:
+            self.settings["turned"] = ", ".join(turned)
 
     def run(self, steps):
         for _ in range(steps):
@@ -364,14 +367,39 @@ def _fixed(node):
     return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
 
 
+def _version():
+    return tuple(int(part) for part in mx.__version__.split(".")[:2])
+
+
 def _weighted(node, own, x):
     return [x, own("weight")] + ([own("bias")] if node["bias"] else [])
 
 
 def _dense(operators, node, own, x):
+    # In use MXNet keeps the copy of a second factor, and so the first values that it was given.
+    if "few_rows" in node and (operators is mx.sym or mx.autograd.is_training()):
+        return _turned_dense(operators, node, own, x)
     return operators.FullyConnected(
         *_weighted(node, own, x), num_hidden=node["units"], no_bias=not node["bias"], flatten=False
     )
+
+
+def _turned_dense(operators, node, own, x):
+    """Returns the product of a large weight with few rows of values, turned.
+
+    oneDNN copies the second factor into its own order first, and the copy of a weight is no faster with more threads.
+    """
+    x = operators.FullyConnected(own("weight"), x, num_hidden=node["few_rows"], no_bias=True)
+    x = operators.transpose(x)
+    return operators.broadcast_add(x, _wide(operators, node, own("bias"))) if node["bias"] else x
+
+
+def dense_in_use(operators, node, own, x):
+    """Returns what a dense layer gives where nothing is trained: of few rows, OpenBLAS copies no weight."""
+    if "few_rows" not in node:
+        return _dense(operators, node, own, x)
+    x = operators.dot(x, own("weight"), transpose_b=True)
+    return operators.broadcast_add(x, _wide(operators, node, own("bias"))) if node["bias"] else x
 
 
 def _dense_within(operators, node, own, x):
@@ -667,11 +695,21 @@ LAYERS = {
 ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_layer_scale)
 
 
-def _arranged(spec):
+def _few_rows(job):
+    """Returns the samples of a mini-batch, for which a dense layer may be turned; None where none is.
+
+    With one thread oneDNN's copy of a weight takes little, and before MXNet 1.7 it takes less than the other way.
+    """
+    is_sequence = job.spec["input"]["kind"] == "tokens" or job.inputs.ndim == 3
+    rows = job.inputs.shape[1 if is_sequence else 0]
+    return rows if rows > 1 and job.threads > 1 and _version() >= (1, 7) else None
+
+
+def _arranged(spec, few_rows=None):
     """Returns the specification with channels last where layers of images want that, and behind them where layers
     take both.
 
-    There a convolution of single pixels is a dense layer.
+    There a convolution of single pixels is a dense layer. One that has far more weights than values is turned.
     """
     nodes, last = [], set()
     for node in spec["nodes"]:
@@ -683,6 +721,9 @@ def _arranged(spec):
             last.add(node["name"])
             node = dict(node, channels_last=True, shape=node["shape"][1:] + node["shape"][:1])
             node.update({"op": "dense", "units": node["channels"]} if pixels else {})
+        elif node["op"] == "dense" and len(node["in_shape"]) == 1 and few_rows:
+            is_turned = few_rows < min(node["units"], *node["in_shape"])
+            node = dict(node, few_rows=few_rows) if is_turned else node
         nodes.append(node)
     return dict(spec, nodes=nodes)
 

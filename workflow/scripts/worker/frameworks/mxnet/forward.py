@@ -9,6 +9,7 @@ from shared import evaluation
 from .. import mxnet as training
 
 TASKS = ("forward",)
+KERNELS_OF = ("attention", "conv_transpose", "dense", "dense_within", "layer_norm", "layer_scale")
 
 
 def build(job):
@@ -22,6 +23,7 @@ class _Predictor(training.Trainer):
 
     def __init__(self, job, context):
         super().__init__(job, context)
+        self.layers = dict(self.layers, dense=training.dense_in_use)
         for name, values in evaluation.of_network(job.spec).items():
             self.states[name][:] = mx.nd.array(values)
         # Nothing is updated.
