@@ -16,7 +16,7 @@ from examples import write_wheel
 from test_timing import Network, measured
 from today import TENSORFLOW, TORCH
 
-from steptime.compare import bisect, candidate, interim, results, watch
+from steptime.compare import bisect, candidate, interim, releases, results, watch
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.environments import pins
@@ -92,7 +92,7 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     monkeypatch.setenv("UV_FIND_LINKS", "/own/wheels")
     # Without an index, packages stay as they are pinned.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(candidate, "releases", lambda *_: [])
+    monkeypatch.setattr(releases, "known", lambda *_: [])
     name = folder.add(TORCH, "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
@@ -124,7 +124,7 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
 def test_a_version_has_a_python_that_it_has_a_wheel_for(folder, monkeypatch):
     known = {"3.8": ["2.4.0", "2.5.0"], "3.11": ["2.13.0"]}
     known["3.10"] = ["2.8.4", "2.9.0", "2.10.0", "2.13.0"]
-    monkeypatch.setattr(candidate, "releases", lambda package, python: known.get(python, []))
+    monkeypatch.setattr(releases, "known", lambda package, python: known.get(python, []))
     like = {
         version: folder.like(TENSORFLOW, version)
         for version in ("2.4.0", "2.5.0", "2.9.0", "2.10.0", "2.13.0", "2.30.0")
@@ -164,13 +164,13 @@ def test_what_a_release_may_need_was_there_in_its_days():
     def was_there(option, day):
         return ["torch==2.2.2"] if day >= "2024-03-27" else []
 
-    assert candidate._day_of(was_there) == ["--exclude-newer", "2024-04-03"]
+    assert releases.day_of(was_there) == ["--exclude-newer", "2024-04-03"]
     # Some indexes know no days, and a folder of wheels has what it has on all.
-    assert candidate._day_of(lambda *_: []) == candidate._day_of(lambda *_: ["torch"]) == []
+    assert releases.day_of(lambda *_: []) == releases.day_of(lambda *_: ["torch"]) == []
 
 
 def test_what_is_no_candidate_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(candidate, "releases", lambda *_: ["2.12.0", "2.13.0"])
+    monkeypatch.setattr(releases, "known", lambda *_: ["2.12.0", "2.13.0"])
     for asked, said in (
         ("newest", "'newest' is no version, and no file"),
         ("tensorflo-2.12", "did you mean 'tensorflow-2.12'"),

@@ -15,7 +15,8 @@ import sys
 from typing import Any
 
 from steptime.compare import interim, results, words
-from steptime.compare.candidate import Folder, environment_of, order
+from steptime.compare.candidate import Folder, environment_of
+from steptime.compare.releases import order
 from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options
 from steptime.plain import file_name

@@ -6,11 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +15,10 @@ import yaml
 from packaging.version import Version
 
 from steptime import machine, project
+from steptime.compare import releases
+from steptime.compare.releases import Release, order, package_of
 from steptime.compare.sides import CompareError
-from steptime.environments import installer, interpreter, pins
+from steptime.environments import installer, pins
 from steptime.networks import written
 from steptime.plain import few
 from steptime.plan import configuration, grid
@@ -32,9 +31,6 @@ from steptime.tasks import TASKS
 PARTS = ("workflow", "config", "envs", "resources", "profiles")
 WHEEL = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?-[^-]+-[^-]+-[^-]+\.whl")
 VERSION, PLAIN = re.compile(r"\d[\w.!+]*"), re.compile(r"\d+(\.\d+)*")
-FOUND = re.compile(r"Available versions: (.*)")
-# No wheel is older. What belongs to a release may follow it by so many days.
-EARLIEST, DAYS_AFTER = date(2013, 1, 1), 7
 
 
 def environment_of(name: str, networks: Iterable[str] = ()) -> str:
@@ -104,17 +100,17 @@ class Folder:
             raise CompareError(f"There is no release {candidate}: the newest are {known}")
         like = self.like(base, candidate)
         content = self._content(like)
-        package = _package(content, framework, like)
+        package = package_of(content, framework, like)
         if like != base and pins.parse(content, like).packages[package] == candidate:
             self._link(like)
             return like
-        self._pin(content, framework, package, candidate, like)
+        self._pin(content, like, package, candidate)
         return self._write(like, f"{framework}-{candidate}", content)
 
     def releases(self, base: str) -> list[str]:
         """The releases with wheels for a Python of the framework's environments, oldest first. Raises CompareError."""
         asked = {self._package_of(name) for name in self._alike(base)}
-        return sorted({version for each in asked for version in releases(*each)}, key=order)
+        return sorted({version for each in asked for version in releases.known(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
         """Chooses whose pins a new environment copies: of the nearest release, the older of two, with wheels."""
@@ -167,73 +163,27 @@ class Folder:
     def _releases_for(self, environment: str) -> list[str]:
         """Returns the releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
         try:
-            return releases(*self._package_of(environment))
+            return releases.known(*self._package_of(environment))
         except CompareError:
             return []
 
     def _package_of(self, environment: str) -> tuple[str, str]:
         """Returns the package that an environment of the project is of, and its Python. Raises CompareError."""
         content = self._content(environment)
-        package = _package(content, self._framework_of(environment), environment)
+        package = package_of(content, self._framework_of(environment), environment)
         return package, pins.parse(content, environment).python
 
-    def _pin(self, content: Any, framework: str, package: str, version: str, base: str) -> None:
-        """Pins a package of a conda file's content to another version, in place, with what it needs, as uv says: of
-        what there was when that version was released. What the file names by hand stays, as NumPy beside torch. Where
-        nothing fits the pins stay, and the environment will say why it cannot be made.
-        """
-        listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
-        before = {name: release for name, _, release in (each.partition("==") for each in listed)}
-        own = [name for name in before if _plain(name) == package]
-        if not own:
-            raise CompareError(
-                f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
-            )
-        resolve = partial(self._resolved, package, pins.parse(content, base).python)
-        # As jaxlib of jax: the same release, or the last one before it.
-        same = [
-            name
-            for name, release in before.items()
-            if _plain(name).startswith(framework) and release == before[own[0]]
-        ]
-        needs = resolve([f"{name}=={before[name]}" for name in same], listed) or listed
-        needed = {_plain(each.partition("==")[0]) for each in needs}
-        wanted = [f"{name}=={version}" if name in own else f"{name}<={version}" for name in same]
-        by_hand = [name for name in before if _plain(name) not in needed]
-        # What is newer than all environments has what these have. What lies between them has what there was then.
-        is_newest = all(
-            order(version) > order(self._release_of(each)) for each in self._alike(base)
-        )
-        day = (
-            []
-            if is_newest
-            else _day_of(partial(resolve, [f"{own[0]}=={version}"], [], "--no-deps"))
-        )
-        fitting = day and resolve([*wanted, *by_hand], [], *day)
-        fitting = fitting or resolve([*wanted, *by_hand], listed)
-        kept = [f"{name}=={version if name in same else before[name]}" for name in before]
-        listed[:] = fitting or kept
+    def _pin(self, content: Any, like: str, package: str, version: str) -> None:
+        """Pins a package of what an environment's file says to another version, in place."""
+        python, framework = pins.parse(content, like).python, self._framework_of(like)
+        known = [self._release_of(each) for each in self._alike(like)]
+        is_newest = all(order(version) > order(each) for each in known)
+        Release(framework, package, version, python, self.variables).pin(content, is_newest)
 
     def _release_of(self, environment: str) -> str:
         """Returns the release that an environment pins of the package that it is of."""
         package, _ = self._package_of(environment)
         return pins.parse(self._content(environment), environment).packages[package]
-
-    def _resolved(
-        self, package: str, python: str, wanted: list[str], preferred: list[str], *options: str
-    ) -> list[str]:
-        """The pins of these requirements and of all that they need, with those preferred where they fit; [] of none."""
-        with tempfile.TemporaryDirectory() as folder:
-            asked, pinned = Path(folder, "asked.in"), Path(folder, "pinned.txt")
-            asked.write_text("\n".join(wanted))
-            pinned.write_text("\n".join(preferred))
-            command = [installer.find_uv(), "pip", "compile", str(asked), "--output-file"]
-            command += [str(pinned), "--python", _python(python), "--python-version", python]
-            command += ["--only-binary", package, "--no-strip-extras", "--no-python-downloads"]
-            command += ["--no-header", "--no-annotate", "--quiet", *options]
-            given = installer.environment_variables() | self.variables
-            done = subprocess.run(command, env=given, stderr=subprocess.DEVNULL)
-            return pinned.read_text().splitlines() if done.returncode == 0 else []
 
     def _frameworks(self) -> dict[str, Any]:
         """Returns the frameworks of the folder, in which older releases are environments as all others are."""
@@ -271,7 +221,7 @@ class Folder:
         known = installer.environment_variables().get("UV_FIND_LINKS", "")
         folders = [str(path.absolute().parent), *filter(None, known.split(","))]
         self.variables["UV_FIND_LINKS"] = ",".join(folders)
-        self._pin(content, framework, pins.normalise(match["name"]), match["version"], base)
+        self._pin(content, base, pins.normalise(match["name"]), match["version"])
         return self._write(base, f"{framework}-{match['version']}-{digest}", content)
 
     def _write(self, base: str, name: str, content: Any) -> str:
@@ -287,71 +237,3 @@ class Folder:
         text = yaml.safe_dump(frameworks, sort_keys=False)
         (self.root / "config/frameworks.yaml").write_text(text)
         return name
-
-
-def _package(content: Any, framework: str, base: str) -> str:
-    """Returns the package that the environment is named after: the framework's own, or that which has its version."""
-    packages = pins.parse(content, base).packages
-    version = base.partition("-")[2]
-    if framework in packages:
-        return framework
-    names = [name for name, pinned in packages.items() if pinned.startswith(version)]
-    # A package of another name may have the same version by chance.
-    names = [name for name in names if pins.is_of(framework, name)] or names
-    # tensorflow-estimator has TensorFlow's versions too.
-    names = [name for name in names if name == f"{framework}-cpu"] or names
-    if len(names) != 1:
-        raise CompareError(
-            f"envs/{base}.yaml does not say which package {framework} is: write a file of pins of the candidate."
-        )
-    return names[0]
-
-
-def _plain(name: str) -> str:
-    """Returns a package's name without what may stand in brackets behind it."""
-    return pins.normalise(name.partition("[")[0])
-
-
-def _python(version: str) -> str:
-    """Returns a Python of this version, which builds what has no wheel, or another where there is none."""
-    for each in interpreter.candidates(version):
-        if interpreter.version_of(each, version):
-            return str(each)
-    return sys.executable
-
-
-def _day_of(was_there: Callable[..., list[str]]) -> list[str]:
-    """uv's option for what was there in the days after a release: an installer's index tells days by it alone.
-
-    [] where the index knows no days, or has none, as a folder of wheels.
-    """
-
-    def option(day: int) -> list[str]:
-        return ["--exclude-newer", date.fromordinal(day).isoformat()]
-
-    first, last = EARLIEST.toordinal(), date.today().toordinal() + 1
-    if was_there(*option(first)) or not was_there(*option(last)):
-        return []
-    while last - first > 1:
-        middle = (first + last) // 2
-        first, last = (first, middle) if was_there(*option(middle)) else (middle, last)
-    return option(last + DAYS_AFTER)
-
-
-def order(version: str) -> list[int]:
-    """Says what versions are sorted by."""
-    return [int(part) for part in re.findall(r"\d+", version)]
-
-
-@cache
-def releases(package: str, python: str) -> list[str]:
-    """Returns the releases of a package that the index has wheels of for this Python. Raises CompareError."""
-    asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
-    done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
-    listed = FOUND.search(done.stdout)
-    if done.returncode or listed is None:
-        raise CompareError(
-            f"The index does not tell the releases of {package}: name them, --releases 2.1.0 2.2.0."
-        )
-    # A build of one's own, as 2.13.0+cpu in a folder of wheels, is no other release.
-    return [version for version in listed[1].split(", ") if "+" not in version]
