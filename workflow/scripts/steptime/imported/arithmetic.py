@@ -1,4 +1,4 @@
-"""Operators of products, windows, norms, sums and recurrences, by their names in PyTorch."""
+"""Operators of products, windows, norms and sums, by their names in PyTorch."""
 
 import math
 from dataclasses import replace
@@ -287,27 +287,6 @@ class Arithmetic(Layers):
             return fresh("refused", self.shape)
         return Value(name, axes, tuple(shown_still))
 
-    def op_embedding(self, weight, ids, padding=-1, scale=False, sparse=False):
-        rows, units = weight.shape
-        if isinstance(ids, dict):
-            values = ids.get("values")
-            flat = values[0] if values and isinstance(values[0], list) else values
-            wants(flat == list(range(len(flat or []))), "ids that are no positions")
-            return replace(weight, rows=True)
-        wants(padding == -1, "with padding_idx")
-        wants(ids.form == "row" and ids.layer == "input", "ids that are not the input")
-        if self.uses.get(weight.name, 0) > 1:
-            table = self.add(
-                "table", ["input"], {"rows": rows, "units": units}, weight=[(weight.name, "same")]
-            )
-            self.tables[weight.name] = table
-            name = self.add("lookup", ["input", table])
-        else:
-            options = {"vocabulary": rows, "units": units}
-            name = self.add("embedding", ["input"], options, weight=[(weight.name, "same")])
-        features = (views.Atom(units),)
-        return Value(name, (*ids.axes, features), (*ids.dims, features))
-
     def op_add(self, x, other, alpha=1):
         wants(alpha == 1, "a sum of which one part counts otherwise")
         if is_step(x, "mean square") and isinstance(other, float):
@@ -404,101 +383,6 @@ class Arithmetic(Layers):
             x, other = self.canonical(x), self.canonical(other)
             wants(len(x.axes) == len(other.axes), "two values that are seen otherwise")
         return replace(x, layer=self.add(kind, [x.layer, other.layer]))
-
-    def op_scaled_dot_product_attention(
-        self, q, k, v, mask=None, rate=0.0, causal=False, scale=None, **others
-    ):
-        if isinstance(mask, dict):
-            causal = causal or mask.get("causal", False)
-            opened = mask.get("open") or mask.get("zero") and not mask.get("values")
-            mask = None if mask.get("causal") or opened else mask
-        wants(mask is None, "with a mask")
-        wants(not rate, f"with a dropout of {rate} of attention's shares (0 goes)")
-        *_, heads, _, size = q.shape
-        pairs = k.shape[-3]
-        alike = len(q.shape) == 4 and k.shape == v.shape == [q.shape[0], pairs, *q.shape[2:]]
-        wants(alike and heads % pairs == 0, "queries and keys of other shapes")
-        wants(q.turned == k.turned and not v.turned, "queries and keys that are not turned alike")
-        wants(scale is None or math.isclose(scale, size**-0.5), "another scale")
-        if "refused" in (q.layer, k.layer, v.layer):
-            return fresh("refused", self.shape)
-        joined, batch, stepped = self.joined(q, k, v)
-        options: dict[str, Any] = {"heads": heads} | ({"causal": True} if causal else {})
-        options |= {"kv_heads": pairs} if pairs < heads else {}
-        options |= {"rotary": q.turned} if q.turned else {}
-        name = self.add("attention", [joined], options)
-        head, own = views.Atom(heads), views.Atom(size)
-        return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))
-
-    def joined(self, q, k, v):
-        """Returns the layer that gives queries, keys and values side by side."""
-        if q.layer == k.layer == v.layer:
-            for place, value in enumerate((q, k, v)):
-                (atom,) = value.fixed
-                *_, last = value.axes
-                alike = bare(last) == bare((atom, *value.dims[1], *value.dims[3]))
-                wants(
-                    alike and value.fixed[atom] == place and atom.size == 3,
-                    "heads in another order",
-                )
-                wants(bare(value.axes[1]) == bare(value.dims[2]), "steps in another order")
-            return q.layer, q.axes[0], q.axes[1]
-        made = [
-            next(layer for layer in self.layers if layer.name == each.layer) for each in (q, k, v)
-        ]
-        wants(
-            {layer.kind for layer in made} == {"dense"},
-            "queries, keys or values that no linear gives",
-        )
-        wants(len({layer.inputs[0] for layer in made}) == 1, "queries and keys of other values")
-        wants(
-            len({"bias" in layer.sources for layer in made}) == 1,
-            "a bias of some of queries, keys and values",
-        )
-        for value in (q, k, v):
-            alike = bare(value.axes[-1]) == bare(value.dims[1] + value.dims[3]) and not value.fixed
-            wants(alike and bare(value.axes[1]) == bare(value.dims[2]), "heads in another order")
-        own = {
-            role: [each for layer in made for each in layer.sources[role]]
-            for role in made[0].sources
-        }
-        options = {**made[0].options, "units": sum(layer.options["units"] for layer in made)}
-        return self.add("dense", made[0].inputs, options, **own), q.axes[0], q.axes[1]
-
-    def op_lstm(self, x, states, weights, bias, layers, rate, train, both, batch_first):
-        return self.recurrent("lstm", x, states, weights, bias, layers, rate, both, batch_first)
-
-    def op_gru(self, x, state, weights, bias, layers, rate, train, both, batch_first):
-        return self.recurrent("gru", x, [state], weights, bias, layers, rate, both, batch_first)
-
-    def op_rnn_tanh(self, x, state, weights, bias, layers, rate, train, both, batch_first):
-        return self.recurrent("rnn", x, [state], weights, bias, layers, rate, both, batch_first)
-
-    def recurrent(self, kind, x, states, weights, bias, layers, rate, both, batch_first):
-        wants(not both, "with bidirectional=True")
-        wants(bias, "with bias=False")
-        wants(len(weights) == 4 * layers, "with proj_size")
-        wants(
-            all(isinstance(state, dict) and state.get("zero") for state in states),
-            "a first state that is not 0",
-        )
-        x = self.settled(x)
-
-        def fits(axes: tuple, dims: tuple) -> bool:
-            order = axes if batch_first else (axes[1], axes[0], *axes[2:])
-            return len(axes) == 3 and shown(order) == shown(dims)
-
-        x = x if x.layer == "refused" else self.arranged(x, fits)
-        units, ends = weights[1].shape[1], []
-        for layer in range(layers):
-            given, again, *biases = (weight.name for weight in weights[4 * layer : 4 * layer + 4])
-            own = {"input": [(given, "transposed")], "recurrent": [(again, "transposed")]}
-            own["bias"] = [(biases[0], "same"), (biases[1], "second")]
-            x = self.following(x, self.add(kind, [x.layer], {"units": units}, **own), units)
-            ends.append(x)
-            if rate and layer < layers - 1:
-                x = self.pointwise(x, "dropout", {"rate": rate})
-        return [x, *[("ends", ends)] * 2]
 
 
 def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:

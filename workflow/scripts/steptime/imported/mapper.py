@@ -7,8 +7,8 @@ too: all of it is told at once.
 from dataclasses import dataclass
 from typing import Any
 
-from steptime.imported.arithmetic import Arithmetic
 from steptime.imported.found import Parameter, Partial
+from steptime.imported.sequences import Sequences
 from steptime.imported.shapes import Shapes
 from steptime.imported.views import Misfit, Value, fresh
 
@@ -49,7 +49,7 @@ class Refusal:
     path: str
 
 
-class Mapper(Arithmetic, Shapes):
+class Mapper(Sequences, Shapes):
     """Turns nodes of a graph into layers, in order."""
 
     def __init__(self, graph: Graph, vocabulary: int) -> None:
