@@ -38,6 +38,9 @@ LAYOUT = {
     "rbm": "units first",
 }
 
+# A dense layer is turned where its weight has so many times as many rows, and columns, as there are samples. With half
+# of that it takes as long either way, or longer turned.
+FEW = 16
 # Layers that recur, by how many vectors of units a bias has: MXNet wants all of a layer's parameters in one array.
 _GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -722,7 +725,7 @@ def _arranged(spec, few_rows=None):
             node = dict(node, channels_last=True, shape=node["shape"][1:] + node["shape"][:1])
             node.update({"op": "dense", "units": node["channels"]} if pixels else {})
         elif node["op"] == "dense" and len(node["in_shape"]) == 1 and few_rows:
-            is_turned = few_rows < min(node["units"], *node["in_shape"])
+            is_turned = FEW * few_rows <= min(node["units"], *node["in_shape"])
             node = dict(node, few_rows=few_rows) if is_turned else node
         nodes.append(node)
     return dict(spec, nodes=nodes)
