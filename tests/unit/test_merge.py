@@ -59,6 +59,14 @@ def test_what_another_grid_measured_is_read_by_its_plan_and_a_broken_shard_is_to
     assert "broken" in others.read(written.path_of("shi2016")).refused
 
 
+def test_a_network_in_use_in_another_grid_is_no_single_operation(folder):
+    """After `make explain`, the verdicts of other runs in its folder ended in a traceback."""
+    passes = replace(CELL, task="forward")
+    written.write(Plan({passes.key: passes}, {}, []), written.path_of("explain"))
+    write(passes.key, task="forward", timed_region="forward,sync")
+    assert others.read(written.path_of("explain")).parts == []
+
+
 def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(
     monkeypatch,
 ):
