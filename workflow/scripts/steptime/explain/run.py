@@ -63,7 +63,10 @@ def main() -> None:
             log = Path(f"logs/explain/{network}-{name}.log")
             lines.append(profiled.said(known, name, labels.get(name, name), network, log))
         for line in lines:
-            print(textwrap.fill(line, WIDEST, break_on_hyphens=False), flush=True)
+            print(
+                textwrap.fill(line, WIDEST, break_long_words=False, break_on_hyphens=False),
+                flush=True,
+            )
 
 
 def measure(

@@ -13,6 +13,9 @@ from steptime.merge.trainings import Trained
 from steptime.plan import written
 from steptime.reading import InputError
 
+# What claims ask about; none is about a network in use.
+ASKED = ("every_cell", "parts", "trainings")
+
 
 @dataclass
 class Grid:
@@ -35,8 +38,7 @@ def read(plan_path: Path) -> Grid:
         for task in tasks.TASKS.values():
             keys = [key for key, cell in plan.cells.items() if cell.task == task.name]
             keys = [key for key in keys if footers.are_as_asked(key, plan.expected)]
-            # No claim asks about a network in use.
-            if not keys or not task.feeds or task.feeds == "passes":
+            if not keys or task.feeds not in ASKED:
                 continue
             is_of_steps = task.name == tasks.USUAL
             table = merge(keys, plan.missing, None, plan.looks, estimates if is_of_steps else None)

@@ -379,7 +379,7 @@ def _weighted(node, own, x):
 
 
 def _dense(operators, node, own, x):
-    # In use MXNet keeps the copy of a second factor, and so the first values that it was given.
+    # In use MXNet keeps the second factor that it was given first.
     if "few_rows" in node and (operators is mx.sym or mx.autograd.is_training()):
         return _turned_dense(operators, node, own, x)
     return operators.FullyConnected(
@@ -390,7 +390,7 @@ def _dense(operators, node, own, x):
 def _turned_dense(operators, node, own, x):
     """Returns the product of a large weight with few rows of values, turned.
 
-    oneDNN copies the second factor into its own order first, and the copy of a weight is no faster with more threads.
+    oneDNN's product is hardly faster with two threads where the first factor has few rows; turned, it is.
     """
     x = operators.FullyConnected(own("weight"), x, num_hidden=node["few_rows"], no_bias=True)
     x = operators.transpose(x)
@@ -398,7 +398,7 @@ def _turned_dense(operators, node, own, x):
 
 
 def dense_in_use(operators, node, own, x):
-    """Returns what a dense layer gives where nothing is trained: of few rows, OpenBLAS copies no weight."""
+    """Returns what a dense layer gives where nothing is trained: few rows are multiplied by OpenBLAS."""
     if "few_rows" not in node:
         return _dense(operators, node, own, x)
     x = operators.dot(x, own("weight"), transpose_b=True)
@@ -701,7 +701,7 @@ ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_laye
 def _few_rows(job):
     """Returns the samples of a mini-batch, for which a dense layer may be turned; None where none is.
 
-    With one thread oneDNN's copy of a weight takes little, and before MXNet 1.7 it takes less than the other way.
+    With one thread it is worth little, and before MXNet 1.7 it takes longer.
     """
     is_sequence = job.spec["input"]["kind"] == "tokens" or job.inputs.ndim == 3
     rows = job.inputs.shape[1 if is_sequence else 0]
