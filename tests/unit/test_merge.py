@@ -12,6 +12,7 @@ from examples import PLANNED as CELL
 from steptime import run
 from steptime.cells import again, mixed, shard
 from steptime.cells.mixed import MixedRowsError
+from steptime.environments import libraries
 from steptime.merge import cells, judged, others
 from steptime.plan import written
 from steptime.plan.cell import shard_path
@@ -28,7 +29,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
+def write(key=CELL.key, machine=MACHINE, settings=None, software=None, **changes):
     """Writes the shard of CELL, with changes, under the name `key`; returns its path. `settings` are its worker's."""
     facts = (
         CELL.facts()
@@ -36,7 +37,8 @@ def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
         | changes
     )
     worker = {"ready": {"settings": settings}} if settings else {}
-    footer = {"machine": machine, "software": {"framework_version": "9.9.0"}, "worker": worker}
+    known = {"framework_version": "9.9.0"} | (software or {})
+    footer = {"machine": machine, "software": known, "worker": worker}
     path = Path(shard_path(key))
     shard.write(path, facts, [SAMPLE], footer)
     return path
@@ -102,6 +104,18 @@ def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
     described = json.loads(cells.merge([CELL.key, other]).schema.metadata[shard.FOOTER])
     found = described["software"]["torch-9.9"]["settings"]
     assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
+
+
+@pytest.mark.parametrize(("code", "registers"), [("Zen", "AVX2"), ("Cooperlake", "AVX-512")])
+def test_registers_are_those_of_the_code_that_openblas_says_it_runs(code, registers):
+    library = {"vector": "AVX-512", "multiplies": {"AVX-512": 9000}, "holds": ["OpenBLAS"]}
+    software = {"blas": f"OpenBLAS 0.3.13 Zen MAX_THREADS=64 runs {code}"}
+    software |= {"libraries": {"libopenblas.so.0": library}, "registers": "AVX-512"}
+    software |= {"arithmetic": libraries.summarise(software["libraries"])}
+    write(software=software)
+    described = json.loads(cells.merge([CELL.key]).schema.metadata[shard.FOOTER])
+    assert described["software"]["torch-9.9"]["registers"] == registers
+    assert described["arithmetic"]["torch-9.9.eager"]["vector"] == registers
 
 
 @pytest.mark.parametrize("digest", [None, "other", "e"])

@@ -28,8 +28,10 @@ MACHINES = {
         "gpus": [],
     }
 }
+OPENBLAS = "OpenBLAS 0.3.13 NO_LAPACKE DYNAMIC_ARCH Zen MAX_THREADS=64 runs Zen"
+BLAS = f"{OPENBLAS}; {OPENBLAS}; Intel(R) MKL-DNN v3.12.0 (Git Hash 80afa71049cd)"
 SOFTWARE = {
-    "torch-9.9": {"python": "3.11.7", "framework_version": "9.9.0", "blas": "MKL", "cuda": None}
+    "torch-9.9": {"python": "3.11.7", "framework_version": "9.9.0", "blas": BLAS, "cuda": None}
 }
 CELLS = [
     # environment, framework, version, network, threads, batch, times or (status, reason)
@@ -108,6 +110,13 @@ def test_table4_sets_like_beside_like_only(inputs):
     assert pd.isna(ours.loc[("mxnet-1.9", "fcn5", 1, 64), "theirs"])
     assert (data["source"] == "paper").sum() == 286
     assert ("FCN-5, batch 64", "Torch", "PyTorch 9.9.0 (stands for Torch)") in layout.index
+
+
+def test_table1_names_each_library_once_and_the_data_has_its_own_words(inputs):
+    data, layout = inputs("table1").table
+    assert BLAS in data["ours"].tolist()
+    shown = [entry.text for entry in layout["Here", "BLAS, oneDNN"] if entry.text]
+    assert "OpenBLAS 0.3.13 (Zen); oneDNN 3.12.0" in shown
 
 
 def test_pytorch_is_called_torch_only_where_a_paper_has_torch():

@@ -105,6 +105,13 @@ def test_what_is_not_decided_is_measured_once_more_until_nothing_is_asked(
     assert chosen == set() and run.facts()["deadline"] is None
 
 
+def test_what_many_more_runs_would_not_decide_gets_none_and_that_is_said(plan, monkeypatch, capsys):
+    monkeypatch.setattr(repeats, "further_runs", lambda pair: None)
+    assert choose(monkeypatch, 4)[0] == set()
+    said = capsys.readouterr().err
+    assert "2 of 9 pairs are not decided, and 50 more runs of each would not decide them" in said
+
+
 def test_the_pair_that_is_decided_soonest_has_the_minutes_that_are_left(plan, monkeypatch, capsys):
     left = (2 * LASTS["fcn5"] + repeats.TAIL + 5) / 60
     chosen, first = choose(monkeypatch, 4, minutes=left)

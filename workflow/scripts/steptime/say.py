@@ -27,9 +27,21 @@ def say(text: str) -> None:
         os.utime(DOING)
 
 
+def filled(text: str, indent: str = "") -> str:
+    """Breaks a sentence into as many lines as it needs, each with an indent."""
+    return textwrap.fill(
+        text,
+        WIDEST,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def say_sentence(text: str) -> None:
     """Prints a sentence in as many lines as it needs."""
-    say(textwrap.fill(text, WIDEST, break_long_words=False, break_on_hyphens=False))
+    say(filled(text))
 
 
 def doing(what: str) -> None:

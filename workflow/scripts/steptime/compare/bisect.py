@@ -12,6 +12,7 @@ where its ratio lies, and the answer names it.
 import argparse
 import math
 import sys
+import time
 from typing import Any
 
 from steptime.compare import interim, results, words
@@ -19,8 +20,10 @@ from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.releases import order
 from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options
-from steptime.plain import file_name
+from steptime.plain import file_name, plural
 from steptime.plan.schemas import meant
+from steptime.run.progress import duration
+from steptime.say import filled
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, chance_of_none
 
@@ -43,7 +46,7 @@ def main() -> None:
         with Folder(options.folder / name).kept_where_used() as folder:
             known = options.releases or folder.releases(base)
             between = within(known, options.first, options.last)
-        print(f"{len(between)} releases: {', '.join(between)}", flush=True)
+        print(filled(f"{len(between)} releases: {', '.join(between)}"), flush=True)
         sys.exit(Search(folder, base, options, between).run())
 
 
@@ -72,6 +75,7 @@ class Search:
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
+        began = time.monotonic()
         apart, verdict = self._held(self.known[-1], self.options.margin)
         if apart is None:
             print(
@@ -85,6 +89,13 @@ class Search:
         of = min(apart, key=lambda name: chance_of_none(apart[name]))
         whole = apart[of]
         low, high, step = 0, len(self.known) - 1, whole
+        if halvings := self._halvings():
+            # Two releases were measured so far, and each time it is one.
+            lasting = duration(halvings * (time.monotonic() - began) / 2)
+            print(
+                f"{plural(halvings, 'release')} between them will be measured: about {lasting}.",
+                flush=True,
+            )
         newer, against = self._halfway(whole, of)
         lost: list[str] = []
         guessed: list[str] = []
@@ -104,16 +115,20 @@ class Search:
             else:
                 low = middle
         side = SLOWER if whole.log > 0 else FASTER
-        time = "time" if of == results.OF[0] else "mean time"
-        change = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
+        measure = "time" if of == results.OF[0] else "mean time"
+        change = f"{words.times(*step.interval)} times the {measure} of {self.known[0]}"
         if high < len(self.known) - 1:
             change += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])
         between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
         for why, releases in (("no time", between), ("not decided, by the estimate", guessed)):
             change += f"; {why}: {', '.join(releases)}" if releases else ""
-        print(f"{network} became {side} between {' and '.join(ends)} ({change}).")
+        print(filled(f"{network} became {side} between {' and '.join(ends)} ({change})."))
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
+
+    def _halvings(self) -> int:
+        """Says how often the releases are halved."""
+        return math.ceil(math.log2(len(self.known) - 1))
 
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
         """Returns the verdict on a release that is nearer to the newer end, and what those between the ends are
@@ -124,7 +139,7 @@ class Search:
         half = whole._replace(log=whole.log / 2, error=whole.error / 2)
         older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))
         sides = (older, newer) if whole.log > 0 else (newer, older)
-        watches = max(1, math.ceil(math.log2(len(self.known) - 1)))
+        watches = max(1, self._halvings())
         meaning = (
             f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
             f"the search's up to {watches} answers is wrong is at most 5 % for all looks together."

@@ -106,9 +106,7 @@ def shown(
     """Writes the page of a comparison, prints its answer and returns the exit status."""
     tables.write(prefix, data.drop(columns=KNOWN), words.layout(data, one, other), page)
     print(words.terminal(page.title, notes, data, one, other))
-    print(
-        f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html, {prefix}.parquet"
-    )
+    print(f"Whole table, for a pull request or a browser: {prefix}.md, .html and .parquet")
     return status(data)
 
 

@@ -21,7 +21,7 @@ from steptime.compare import caveats, interim, results, words
 from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.results import number, share
 from steptime.compare.sides import CompareError, Side, pairs_of, read
-from steptime.plain import file_name
+from steptime.plain import file_name, plural
 from steptime.plan.cell import Cell, shard_path
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
@@ -156,7 +156,7 @@ class Watch:
 
     def _so_far(self) -> str:
         said = [
-            f"{network}, {threads} threads: {verdict or 'no time'}"
+            f"{network}, {plural(threads, 'thread')}: {verdict or 'no time'}"
             for (network, _, threads), verdict in self.verdicts.items()
         ]
         return "; ".join(said) or "nothing is decided"

@@ -8,6 +8,7 @@ import pandas as pd
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import marked, plural, significant, spread, status_reason
+from steptime.say import filled
 from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, mean_of
 
 # The heading of what makes a comparison worth less.
@@ -128,8 +129,8 @@ def _ratio(row: dict) -> Entry:
 
 def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
     """Returns the answer, what differs besides, and a line for each cell."""
-    caveats = ["", CAVEATS, *(f"  {each}" for each in notes)]
-    lines = [answer, *(caveats if notes else []), ""]
+    caveats = ["", CAVEATS, *(filled(each, "  ") for each in notes)]
+    lines = [filled(answer), *(caveats if notes else []), ""]
     width = 54 if _varying(VARYING, data) else 34
     for row in data.to_dict("records"):
         where = [row["variant"] or row["network"], f"batch {row['batch']}"]

@@ -9,7 +9,6 @@ layer and the grid. Table and figure are `steptime_layers`.
 import argparse
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from steptime.plain import file_name
 from steptime.plan import configuration
 from steptime.plan.schemas import require
 from steptime.reading import InputError
-from steptime.say import WIDEST
+from steptime.say import filled
 
 FOLDER = Path("results/explain")
 TARGET = "steptime_layers"
@@ -63,10 +62,7 @@ def main() -> None:
             log = Path(f"logs/explain/{network}-{name}.log")
             lines.append(profiled.said(known, name, labels.get(name, name), network, log))
         for line in lines:
-            print(
-                textwrap.fill(line, WIDEST, break_long_words=False, break_on_hyphens=False),
-                flush=True,
-            )
+            print(filled(line), flush=True)
 
 
 def measure(

@@ -19,7 +19,7 @@ from steptime.cells.mixed import refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.environments import libraries
 from steptime.merge import judged
-from steptime.merge.measured import was_told
+from steptime.merge.measured import runs_avx2, was_told
 from steptime.plain import plain_values
 from steptime.plan import interim, written
 from steptime.plan.cell import FOLDER, key_of, shard_path
@@ -100,6 +100,7 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     declared = footer["worker"].get("ready", {}).get("settings", {})
     if was_told(declared):
         known["told"].append(key_of(row | {"repeat": 1}))
+    if was_told(declared) or runs_avx2(footer["software"]):
         told = libraries.summarise(footer["software"].get("libraries", {}), told=True)
         footer["software"] |= {"arithmetic": told, "registers": libraries.registers(told)}
     software = known["software"].get(row["environment"])

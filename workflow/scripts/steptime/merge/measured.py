@@ -1,6 +1,7 @@
 """What was measured here, as tables and figures read it: merged rows, their cells, machines and software."""
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ DESCRIPTION = b"steptime"
 MADE_FOR_PROCESSORS = {"OpenBLAS", "MKL", "ATLAS", "BLIS"}
 # What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
 ARITHMETIC = ["vector", "blas", "at_run_time"]
+# Of OpenBLAS's codes, those for AVX2 that it may choose by itself on a processor that has more.
+AVX2_CODE = re.compile(r"\bruns (?:Haswell|Zen|Excavator)\b")
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,11 @@ def logical_cores(machines: dict[str, dict[str, Any]]) -> dict[str, int]:
 def was_told(settings: dict[str, Any]) -> bool:
     """Tells whether `worker.kernels` told a library of products to take newer code, by the settings of a worker."""
     return str(settings.get("kernels", "")).startswith(("AVX2", "Haswell"))
+
+
+def runs_avx2(software: dict[str, Any]) -> bool:
+    """Tells whether an OpenBLAS runs code for AVX2, as it says of itself, whatever else it has code for."""
+    return bool(AVX2_CODE.search(software.get("blas") or ""))
 
 
 def taken(registers: str) -> str:

@@ -22,7 +22,7 @@ from steptime.plan.grid import COMPARED, Plan
 from steptime.run import progress
 from steptime.say import say
 from steptime.statistics import words
-from steptime.statistics.pairs import Pair, further_runs, key
+from steptime.statistics.pairs import MOST_RUNS, Pair, further_runs, key
 from steptime.tasks import TASKS
 
 # Seconds that the tables and the report take after the last run, and those of a run besides its worker's.
@@ -48,28 +48,33 @@ def main() -> None:
     next_run = {name: key_of(row | {"repeat": options.trial}) for name, row in results.items()}
     there = {name for name in results if Path(shard_path(next_run[name])).exists()}
     costs = seconds(rows) | dict.fromkeys(there, 0.0)
-    chosen = choose(here, costs, (facts["deadline"] or 0.0) - time.time() - TAIL)
+    hopeful = decidable(here)
+    chosen = choose(hopeful, costs, (facts["deadline"] or 0.0) - time.time() - TAIL)
     # What another machine has measured by its own run.
     added = [next_run[name] for name in chosen] + _at_hand(plan, options.trial, options.platforms)
     in_order = sorted(added, key=list(plan.cells).index)
     write_json(options.output, {"cells": in_order, "minutes": facts["minutes"]})
     lasting = sum(costs[name] for name in chosen)
-    _tell(len(compared), len(still_open), options.trial - 1, len(chosen), lasting)
+    _tell(len(compared), len(still_open), bool(hopeful), options.trial - 1, len(chosen), lasting)
     new = [plan.cells[name] for name in added if not Path(shard_path(name)).exists()]
     progress.expect([cell.facts() for cell in new])
     if not added:
         run.begin(**run.facts() | {"deadline": None})
 
 
-def choose(pairs: Iterable[Pair], costs: Mapping[str, float], left: float) -> list[str]:
-    """List the results whose next run fits into the seconds that are `left`, those first whose pair it may decide.
-
-    Both results of a pair are measured together: whoever has its runs in a slower hour than another looks slower. A
-    pair that many more runs would not decide gets none. `costs` are the seconds of one run of each result.
-    """
+def decidable(pairs: Iterable[Pair]) -> dict[Pair, int]:
+    """Returns the pairs that MOST_RUNS more runs may decide, with how many may be needed."""
     # Of what was disturbed nothing is known yet.
     needed = {pair: further_runs(pair) if pair.low is not None else 1 for pair in pairs}
-    hopeful = {pair: runs for pair, runs in needed.items() if runs is not None}
+    return {pair: runs for pair, runs in needed.items() if runs is not None}
+
+
+def choose(hopeful: Mapping[Pair, int], costs: Mapping[str, float], left: float) -> list[str]:
+    """List the results whose next run fits into the seconds that are `left`, those first whose pair it may decide.
+
+    Both results of a pair are measured together: whoever has its runs in a slower hour than another looks slower.
+    `hopeful` are pairs with the runs that each needs, `costs` the seconds of one run of each result.
+    """
     chosen: dict[str, None] = {}
     for pair in sorted(hopeful, key=lambda pair: hopeful[pair]):
         new = [name for name in (pair.one, pair.other) if name not in chosen]
@@ -97,13 +102,17 @@ def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
     ]
 
 
-def _tell(compared: int, open_pairs: int, last: int, count: int, lasting: float) -> None:
+def _tell(
+    compared: int, open_pairs: int, is_hopeful: bool, last: int, count: int, lasting: float
+) -> None:
     are = "is" if open_pairs == 1 else "are"
     text = f"after {last} trials, {open_pairs} of {plural(compared, 'pair')} {are} not decided"
     if count:
         text += f": {plural(count, 'result')} of them get another run (about {progress.duration(lasting)})"
-    elif open_pairs:
+    elif is_hopeful:
         text += ", and no further run fits into the minutes of this run"
+    elif open_pairs:
+        text += f", and {MOST_RUNS} more runs of each would not decide them either"
     if compared:
         say(text)
 

@@ -1,5 +1,7 @@
 """The table of the software: what ran here beside what the paper ran, by lineage."""
 
+import re
+
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
@@ -19,7 +21,23 @@ PROPERTIES = [
 ]
 COLUMNS = ["lineage", "environment", "framework", "property", "ours", "theirs_property", "theirs"]
 COLUMNS += ["theirs_framework", "status", "reason", "marks"]
-OURS = Column("", "ours", str, lambda row: row["reason"], "ours words", marked)
+# How libraries of products name themselves, and what a table says of each.
+NAMED = [
+    (re.compile(r"(OpenBLAS \S+) .*runs (\w+)"), r"\1 (\2)"),
+    (re.compile(r"Intel\(R\) .*Math Kernel Library Version (\S+?)-Product .*"), r"MKL \1"),
+    (re.compile(r"Intel\(R\) MKL-DNN v(\S+) .*"), r"oneDNN \1"),
+]
+
+
+def _named(text: str) -> str:
+    """Says each library by its name, version and the code that it runs, once."""
+    names = text.split("; ")
+    for pattern, short in NAMED:
+        names = [pattern.sub(short, name) for name in names]
+    return "; ".join(dict.fromkeys(names))
+
+
+OURS = Column("", "ours", _named, lambda row: row["reason"], "ours words", marked)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
