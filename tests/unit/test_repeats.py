@@ -124,9 +124,12 @@ def test_the_pair_that_is_decided_soonest_has_the_minutes_that_are_left(plan, mo
     assert choose(monkeypatch, 4, minutes=left)[0] == chosen
 
 
-def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(plan, monkeypatch):
+def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(
+    plan, monkeypatch, capsys
+):
     measure(cell("fcn5", MXNET, 4))
     assert choose(monkeypatch, 4, platforms=())[0] == {("fcn5", MXNET, 4)}
+    assert "more runs" not in capsys.readouterr().err
 
 
 def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_nothing():

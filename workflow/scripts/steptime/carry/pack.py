@@ -152,7 +152,15 @@ def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     # Not every data set that lies here: they are large.
     trained = {footers.row(path).get("dataset") for path in files["cells"]}
     files["datasets"] = [path for path in files["datasets"] if path.parent.name in trained]
+    # A carried reference that came out the same here would be packed twice.
+    files["carried"] = [path for path in files["carried"] if not _is_same_here(path)]
     return files
+
+
+def _is_same_here(path: Path) -> bool:
+    """Tells whether a carried reference is that of its own folder, byte for byte."""
+    own = path.parent.parent / path.name
+    return own.exists() and filecmp.cmp(own, path, shallow=False)
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:

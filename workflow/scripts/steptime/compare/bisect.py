@@ -12,7 +12,6 @@ where its ratio lies, and the answer names it.
 import argparse
 import math
 import sys
-import time
 from typing import Any
 
 from steptime.compare import interim, results, words
@@ -22,7 +21,6 @@ from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options
 from steptime.plain import file_name, plural
 from steptime.plan.schemas import meant
-from steptime.run.progress import duration
 from steptime.say import filled
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, chance_of_none
@@ -75,7 +73,6 @@ class Search:
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
-        began = time.monotonic()
         apart, verdict = self._held(self.known[-1], self.options.margin)
         if apart is None:
             print(
@@ -89,11 +86,9 @@ class Search:
         of = min(apart, key=lambda name: chance_of_none(apart[name]))
         whole = apart[of]
         low, high, step = 0, len(self.known) - 1, whole
-        if halvings := self._halvings():
-            # Two releases were measured so far, and each time it is one.
-            lasting = duration(halvings * (time.monotonic() - began) / 2)
+        if others := len(self.known) - 2:
             print(
-                f"{plural(halvings, 'release')} between them will be measured: about {lasting}.",
+                f"{plural(others, 'release')} between them; about {self._halvings()} will be measured.",
                 flush=True,
             )
         newer, against = self._halfway(whole, of)
@@ -115,8 +110,8 @@ class Search:
             else:
                 low = middle
         side = SLOWER if whole.log > 0 else FASTER
-        measure = "time" if of == results.OF[0] else "mean time"
-        change = f"{words.times(*step.interval)} times the {measure} of {self.known[0]}"
+        time = "time" if of == results.OF[0] else "mean time"
+        change = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
         if high < len(self.known) - 1:
             change += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])

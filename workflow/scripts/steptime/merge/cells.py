@@ -98,9 +98,9 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     # Of a machine with GPUs, only cells on them know by what their energy is.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     declared = footer["worker"].get("ready", {}).get("settings", {})
-    if was_told(declared):
+    if is_told := was_told(declared):
         known["told"].append(key_of(row | {"repeat": 1}))
-    if was_told(declared) or runs_avx2(footer["software"]):
+    if is_told or runs_avx2(footer["software"]):
         told = libraries.summarise(footer["software"].get("libraries", {}), told=True)
         footer["software"] |= {"arithmetic": told, "registers": libraries.registers(told)}
     software = known["software"].get(row["environment"])

@@ -27,6 +27,9 @@ from steptime.tasks import TASKS
 
 # Seconds that the tables and the report take after the last run, and those of a run besides its worker's.
 TAIL, AROUND = 20.0, 1.0
+# Why no result gets a further run.
+NO_MINUTES = "no further run fits into the minutes of this run"
+NO_RUNS = f"{MOST_RUNS} more runs of each would not decide them"
 
 
 def main() -> None:
@@ -55,7 +58,9 @@ def main() -> None:
     in_order = sorted(added, key=list(plan.cells).index)
     write_json(options.output, {"cells": in_order, "minutes": facts["minutes"]})
     lasting = sum(costs[name] for name in chosen)
-    _tell(len(compared), len(still_open), bool(hopeful), options.trial - 1, len(chosen), lasting)
+    # Of pairs of another machine nothing is said.
+    why_none = (NO_MINUTES if hopeful else NO_RUNS) if here else ""
+    _tell(len(compared), len(still_open), options.trial - 1, len(chosen), lasting, why_none)
     new = [plan.cells[name] for name in added if not Path(shard_path(name)).exists()]
     progress.expect([cell.facts() for cell in new])
     if not added:
@@ -103,16 +108,14 @@ def _at_hand(plan: Plan, trial: int, here: Collection[str]) -> list[str]:
 
 
 def _tell(
-    compared: int, open_pairs: int, is_hopeful: bool, last: int, count: int, lasting: float
+    compared: int, open_pairs: int, last: int, count: int, lasting: float, why_none: str
 ) -> None:
     are = "is" if open_pairs == 1 else "are"
     text = f"after {last} trials, {open_pairs} of {plural(compared, 'pair')} {are} not decided"
     if count:
         text += f": {plural(count, 'result')} of them get another run (about {progress.duration(lasting)})"
-    elif is_hopeful:
-        text += ", and no further run fits into the minutes of this run"
-    elif open_pairs:
-        text += f", and {MOST_RUNS} more runs of each would not decide them either"
+    elif why_none:
+        text += f", and {why_none}"
     if compared:
         say(text)
 
