@@ -44,6 +44,12 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
     assert lstm["Measured", "GiB"].footnotes == ("crashed: SIGSEGV",)
     drawn, _ = memory.figure(made)
     assert set(drawn["network"]) == {"fcn5"}, "one mini-batch size is no line"
+    cells += [cell | {"network": "lstm32", "peak_memory_bytes": 9 * GIB} for cell in cells[:2]]
+    made.measured = measured(tmp_path, *cells)
+    _, drawing = memory.figure(made)
+    for axes in drawing.axes:
+        _, top = axes.get_ylim()
+        assert all(max(line.get_ydata()) < top for line in axes.lines), "a line leaves its panel"
     # Two versions of one framework can be told apart.
     older = {"environment": "torch-1.4", "framework_version": "1.4.0", "peak_memory_bytes": GIB}
     made.measured = measured(tmp_path, cells[0], cells[0] | older)

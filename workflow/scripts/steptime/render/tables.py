@@ -136,7 +136,7 @@ def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Pa
         "columns": list(map(_levels, layout.columns)),
         "entries": [[astuple(entry) for entry in row] for row in layout.itertuples(index=False)],
     }
-    words = {DESCRIPTION: json.dumps(stored, default=str).encode()}
+    words = {DESCRIPTION: json.dumps(stored).encode()}
     pq.write_table(table.replace_schema_metadata(words), path)
 
 

@@ -34,7 +34,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         shown = []
         for row in map(ways.get, WAYS):
             text = milliseconds(row["seconds"]) if row and row["repeats"] else ""
-            best = row is not None and row["seconds"] == fastest[(part, *place)]
+            best = row is not None and bool(row["seconds"] == fastest[(part, *place)])
             shown.append(replace(parts.entry(row, ways.get(""), text), best=best))
         return shown
 

@@ -61,7 +61,8 @@ def draw(
     on_gpu = drawn["memory_of"].eq("the GPU")
     labels = list(dict.fromkeys(drawn["network_label"]))
     styles = curves.styles_of(drawn, inputs.frameworks, "framework_label")
-    with figures.panels(len(labels), PANEL_INCHES, 0.8, 2, sharex=False) as (drawing, panels):
+    own_axes = {"sharex": False, "sharey": False}
+    with figures.panels(len(labels), PANEL_INCHES, 0.8, 2, **own_axes) as (drawing, panels):
         for label, axes in zip(labels, panels, strict=False):
             own = drawn[drawn["network_label"] == label]
             _panel(axes, own, limits if on_gpu.any() else {}, styles)

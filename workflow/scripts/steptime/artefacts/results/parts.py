@@ -158,7 +158,8 @@ def dots(
         figures.title(drawing, f"{inputs.entry['title']}: {place}")
     handles = [
         figures.key(label, marker=marker, color=colour, linestyle="")
-        for marker, colour, label in ways.values()
+        for way, (marker, colour, label) in ways.items()
+        if drawn["way"].eq(way).any()
     ]
     notes = [inputs.entry["caption"], *remarks(data), *origin(inputs.measured)]
     figures.caption(drawing, figures.starred(drawn), notes, handles, keys)
