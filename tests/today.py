@@ -13,7 +13,6 @@ CATALOGUE = yaml.safe_load((Path(__file__).parents[1] / "config/frameworks.yaml"
 TODAY = {framework: entry["environments"][0] for framework, entry in CATALOGUE.items()}
 NAMES = ("torch", "tensorflow", "jax", "mxnet", "keras")
 TORCH, TENSORFLOW, JAX, MXNET, KERAS = map(TODAY.get, NAMES)
-DEEPLEARNING4J = TODAY["deeplearning4j"]
 TORCH_ON_GPU = f"{TORCH}-cuda"
 # `make test-zoo`: what takes hours, or seldom breaks.
 ALL = os.environ.get("STEPTIME_ZOO") == "all"

@@ -182,6 +182,7 @@ def test_equal_variances_and_none_at_all_are_no_error():
     assert prior.scale == pytest.approx(1, rel=0.2)
 
 
+@pytest.mark.seldom
 def test_a_wrong_slower_is_as_rare_as_the_tables_say():
     """About 10 % of runs where results have two speeds; before words were paid for, it was 85 to 89 %."""
     random, noise = np.random.default_rng(20261126), simulation.NOISES["quiet"]

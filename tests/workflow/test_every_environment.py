@@ -1,6 +1,6 @@
 """Real frameworks of many times and Pythons: each proves itself on narrow networks and times a tiny one.
 
-PyTorch, one on Python 3.6, and Deeplearning4j where its folder is; or with STEPTIME_ZOO=all (`make test-zoo`) every
+PyTorch and one on Python 3.6; or with STEPTIME_ZOO=all (`make test-zoo`) every
 environment of the catalogue, each on the six networks of Shi et al.; with STEPTIME_ZOO=history every older release of
 `history` on them. Every other network is proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
 """
@@ -11,7 +11,7 @@ import os
 import pandas as pd
 import pytest
 from conftest import ROOT
-from today import CATALOGUE, DEEPLEARNING4J, TORCH, entry_of
+from today import CATALOGUE, TORCH, entry_of
 
 HISTORY = os.environ.get("STEPTIME_ZOO") == "history"
 ALL = HISTORY or os.environ.get("STEPTIME_ZOO") == "all"
@@ -20,7 +20,7 @@ NAMES = [
     for entry in CATALOGUE.values()
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
-FEW = [TORCH, "tensorflow-1.2", DEEPLEARNING4J]
+FEW = [TORCH, "tensorflow-1.2"]
 # The Java archives of Deeplearning4j, which no index of Python packages has.
 JARS, JARS_BESIDE = "STEPTIME_DEEPLEARNING4J", ROOT.parent / "shared/jars"
 # What a framework may be unable to do here: its row then says why.

@@ -187,6 +187,7 @@ def check_a_full_disk(checkout, target, fill, free, **variables):
     assert {name: time for name, time in checkout.times().items() if name != GOOD} == before
 
 
+@pytest.mark.seldom
 def test_a_full_file_system(small_disk):
     results, ballast = small_disk.root / "results", []
     # As in a first run: Snakemake does not miss a shard whose table is there.

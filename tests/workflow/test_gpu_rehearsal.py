@@ -120,6 +120,7 @@ BETWEEN_GPUS = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("adapter", BETWEEN_GPUS if ALL else QUICK[:1])
 def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monkeypatch, adapter):
     """Each rank is the stand-in above, started by the supervisor."""

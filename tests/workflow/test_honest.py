@@ -13,14 +13,14 @@ from steptime.prove import compare, golden, network
 from steptime.tasks import that_proves
 
 HONEST = yaml.safe_load((planting.ROOT / "tests/cases/honest.yaml").read_text())
-SELDOM = [pytest.param(each, marks=pytest.mark.seldom) for each in (TENSORFLOW, KERAS)]
+SELDOM = [pytest.param(each, marks=pytest.mark.seldom) for each in (TENSORFLOW, JAX, KERAS)]
 OLD = [
     ("theano-1.0.5", "graph"),
     *(("keras-2.0.5", mode) for mode in entry_of("keras-2.0.5")["modes"]),
 ]
 
 
-@pytest.mark.parametrize("environment", [TORCH, JAX, MXNET, *SELDOM])
+@pytest.mark.parametrize("environment", [TORCH, MXNET, *SELDOM])
 def test_a_right_network_is_proven(environment, tmp_path):
     specs = [networks.specify(name, HONEST, narrow=True) for name in HONEST]
     prove(environment, entry_of(environment)["modes"][0], specs, tmp_path)

@@ -99,10 +99,8 @@ def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
     assert not list(tmp_path.glob("steptime-*"))
 
 
-@pytest.mark.parametrize(
-    ("number", "group"),
-    [pytest.param(signal.SIGKILL, False, marks=pytest.mark.seldom), (signal.SIGHUP, True)],
-)
+@pytest.mark.seldom
+@pytest.mark.parametrize(("number", "group"), [(signal.SIGKILL, False), (signal.SIGHUP, True)])
 def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     new_checkout, number, group
 ):

@@ -49,7 +49,10 @@ def from_source(source, folder, *options):
             },
         ),
         ("Llama", WORDS, {"attention": {"kv_heads": 1, "rotary": 10000.0, "causal": True}}),
-        ("Recurrent", WORDS, {"lstm": {"units": 16}, "dropout": {"rate": 0.1}}),
+        pytest.param(
+            *("Recurrent", WORDS, {"lstm": {"units": 16}, "dropout": {"rate": 0.1}}),
+            marks=pytest.mark.seldom,
+        ),
     ],
 )
 def test_a_module_is_imported_and_the_same_function(name, options, parts, tmp_path):

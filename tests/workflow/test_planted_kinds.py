@@ -11,7 +11,7 @@ import pytest
 from defects import planting
 from defects.planting import LOSS, changed
 from defects.transformers import normed_before, untied
-from today import ALL, CATALOGUE, DEEPLEARNING4J, TORCH, entry_of, only_zoo, prefix_of
+from today import ALL, CATALOGUE, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -76,7 +76,7 @@ def having():
     """(environment, mode, entry) of each adapter that has one of these networks; PyTorch's first."""
     for framework in CATALOGUE.values():
         environments = [*framework["environments"], *framework.get("history", ())]
-        for environment in environments if ALL else {TORCH, DEEPLEARNING4J} & set(environments):
+        for environment in environments if ALL else {TORCH} & set(environments):
             entry = entry_of(environment)
             # Without a list of layers, an adapter has nothing to break.
             if (
