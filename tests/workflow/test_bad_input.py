@@ -178,7 +178,6 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
     )
 
 
-@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -186,9 +185,10 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
             "shatnawi2018_above",
             "without): write `make GRID=shatnawi2018 TARGET=shatnawi2018_above`.",
         ),
-        (
+        pytest.param(
             "shatnawi2018_fig2",
             "(data set not configured): name the files of cifar10 under 'data' of ",
+            marks=pytest.mark.seldom,
         ),
     ],
 )

@@ -51,7 +51,6 @@ def conda(tmp_path):
     return program.parent
 
 
-@pytest.mark.seldom
 def test_an_environment_that_conda_cannot_make_stops_no_other(
     good_only, conda, tmp_path, monkeypatch
 ):

@@ -24,7 +24,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = parts.read(inputs)
     common.describe(
         inputs,
-        "Milliseconds of one convolution, forward, without its bias; the fastest of a layer and place is bold. A "
+        "Milliseconds of one convolution, forward, without its bias; the shortest of a layer and place is bold. A "
         "convolution by FFT or Winograd also transforms its weights, which change with each step of a training.",
         parts.off_by(data),
     )

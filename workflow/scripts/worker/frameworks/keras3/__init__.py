@@ -251,14 +251,6 @@ class _Adam(keras.optimizers.Adam):
         return len(variable.shape) > 1
 
 
-class _Adadelta(keras.optimizers.Adadelta):
-    def __init__(self, wanted):
-        super().__init__(wanted["learning_rate"], wanted["rho"], wanted["epsilon"], name="adadelta")
-
-    def update_step(self, gradient, variable, learning_rate):
-        super().update_step(_summed(gradient, variable), variable, learning_rate)
-
-
 def _summed(gradient, variable):
     """The gradient of an embedding with one row for each word.
 
@@ -272,7 +264,9 @@ def _summed(gradient, variable):
 
 OPTIMISERS = {
     "sgd": lambda wanted: keras.optimizers.SGD(wanted["learning_rate"]),
-    "adadelta": _Adadelta,
+    "adadelta": lambda wanted: keras.optimizers.Adadelta(
+        wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+    ),
     "rmsprop": _RMSprop,
     "momentum": lambda wanted: keras.optimizers.SGD(
         wanted["learning_rate"], momentum=wanted["momentum"]
