@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from shared import data, narrow
-from shared.specification import without_dropout
+from shared.specification import drawing
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
@@ -36,7 +36,7 @@ class Trainer:
     def __init__(self, spec, weights, inputs, labels):
         # Its masks are drawn anew in each step.
         random = np.random.RandomState(spec.get("seed", 0))
-        self.spec = without_dropout(spec, random=random)
+        self.spec = drawing(spec, random)
         self.inputs, self.labels = inputs, labels
         self.values, self.state = weights, {}
         self.parameters = sum(values.size for values in weights.values())

@@ -284,7 +284,7 @@ def test_a_block_that_leaves_steps_out_is_refused_whatever_the_optimiser(
         measure(network, trainer, references(network))
 
 
-@pytest.mark.parametrize("network", ["drop-mlp", "drop-image", "drop-seq", "drop-transformer"])
+@pytest.mark.parametrize("network", [*DROPPING])
 @pytest.mark.parametrize("defect", ["left out", "not scaled", "the same for all samples"])
 def test_dropout_that_is_wrong_above_the_narrow_size_is_refused(defect, network, references):
     mask, words, _ = dropping.MASKS[defect]
@@ -298,6 +298,7 @@ def test_dropout_that_is_wrong_above_the_narrow_size_is_refused(defect, network,
     [
         ("drop-mlp", None, dropping.AnEighth, "the first loss|its dropout takes|the gradient of"),
         ("drop-mlp", None, dropping.LeftOut, "its dropout takes the first changes"),
+        ("drop-shares", None, dropping.LeftOut, "its dropout takes the first changes"),
         ("drop-mlp", {"name": "adam"}, dropping.LeftOut, "first losses are those without dropout"),
         ("drop-seq", {"name": "adam"}, dropping.AnEighth, "the first loss"),
         ("drop-mlp", None, late(last_alone(NEVER)), "stands still"),

@@ -71,12 +71,26 @@ def at_rate(spec, rate):
     return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
 
 
-def without_dropout(spec, **instead):
-    """Returns the specification with every dropout at a rate of 0, or with this instead."""
-    changed = instead or {"rate": 0.0}
-    return dict(
-        spec, nodes=[dict(node, **changed) if node.get("rate") else node for node in spec["nodes"]]
-    )
+def rate_of(node):
+    """The share that a node drops of values or samples, or an attention of its shares; None where it has none."""
+    return node.get("rate", node.get("dropout"))
+
+
+def at_dropout(node, rate):
+    """Returns a node that drops this share of what it drops."""
+    return dict(node, **{"rate" if "rate" in node else "dropout": rate})
+
+
+def without_dropout(spec, rate=0.0):
+    """Returns the specification with every dropout at a rate of 0, or at this one instead."""
+    nodes = [at_dropout(node, rate) if rate_of(node) else node for node in spec["nodes"]]
+    return dict(spec, nodes=nodes)
+
+
+def drawing(spec, random):
+    """Returns the specification whose every dropout draws its masks from `random`."""
+    nodes = [dict(node, random=random) if rate_of(node) else node for node in spec["nodes"]]
+    return dict(spec, nodes=nodes)
 
 
 def learning_rate(optimiser, epoch, steps_before):

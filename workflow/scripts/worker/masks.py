@@ -2,30 +2,58 @@
 
 import numpy as np
 
+from shared.masks import COPIES
+
 from . import building
 
 
 def read(adapter, job, spec):
     """Says what the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
 
-    In steps that are a call each, and in a call of two steps, both together.
+    In steps that are a call each, and in a call of two steps, both together. Of an attention, what it makes of equal
+    shares: (steps + 1, batch, layers, heads, copies, queries, keys).
 
     All scores are equal. So a softmax gives a label's own class a gradient that is smaller, by 1 / labels, than that of
-    the class without labels. The columns of the first weight's update, less the column of that class, are then what
-    each label was given.
+    the class without labels. The columns of a weight's update, less the column of that class, are then what each label
+    was given.
     """
-    batch, shape = job["batch"], spec["input"]["shape"]
+    batch, shape, is_shares = job["batch"], spec["input"]["shape"], spec["drops"] == "shares"
     start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
-    labels = np.arange(spec["nodes"][-1]["units"] - 1, dtype=np.int32)
-    labels = labels.reshape([batch] + spec["nodes"][-1]["shape"][:-1])
-    ones = np.ones([batch] + shape, np.float32)
-    trainer = building.make(adapter, job, spec, start, ones, labels)
-    name, seen, masks = spec["parameters"][0]["name"], 0.0, []
+    names = [name for name in sorted(start) if name.endswith("/weight")]
+    *extents, classes = spec["nodes"][-1]["shape"]
+    labels = np.arange(classes - 1, dtype=np.int32).reshape([batch] + extents)
+    inputs = _one_for_each_step(spec) if is_shares else np.ones(shape)
+    inputs = np.repeat(np.float32(inputs)[None], batch, 0)
+    trainer = building.make(adapter, job, spec, start, inputs, labels)
+    seen, masks = 0.0, []
     scale = labels.size / spec["optimiser"]["learning_rate"]
     for steps in [1] * spec["steps"] + [2]:
         trainer.run(steps)
-        weight = np.array(trainer.weights([name])[name], np.float64)
-        update, seen = weight - seen, weight
-        columns = (update[:, : labels.size] - update[:, labels.size :]).T * scale
-        masks.append(columns.reshape([batch] + shape))
+        weights = trainer.weights(names)
+        weights = np.array([weights[name] for name in names], np.float64)
+        update, seen = weights - seen, weights
+        # (weights, labels, inputs of a weight).
+        given = (update[..., : labels.size] - update[..., labels.size :]).swapaxes(1, 2) * scale
+        masks.append(_of_shares(given, spec) if is_shares else given.reshape([batch] + shape))
     return np.array(masks)
+
+
+def _one_for_each_step(spec):
+    """Queries and keys of zeros, so all scores are equal; and of each head `COPIES` times the number of a step.
+
+    In the place of that step, that is: what comes out is each share of a query, times the number of steps.
+    """
+    steps, heads = spec["input"]["shape"][0], spec["nodes"][0]["heads"]
+    values = spec["nodes"][0].get("kv_heads", heads)
+    inputs = np.zeros([steps, heads + 2 * values, COPIES, steps])
+    inputs[:, heads + values :] = steps * np.eye(steps)[:, None, None]
+    return inputs.reshape(steps, -1)
+
+
+def _of_shares(given, spec):
+    """Masks (batch, layers, heads, copies, queries, keys) of what labels were given of two attentions."""
+    steps, heads = spec["input"]["shape"][0], spec["nodes"][0]["heads"]
+    given = given.reshape(len(given), -1, steps, heads, COPIES, steps).transpose(1, 0, 3, 4, 2, 5)
+    # A query that sees fewer keys has larger shares.
+    seen = np.arange(1, steps + 1) if spec["nodes"][0].get("causal") else np.full(steps, steps)
+    return given * seen[:, None] / steps

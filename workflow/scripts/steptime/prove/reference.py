@@ -32,11 +32,10 @@ import numpy as np
 
 from shared import data, sketch
 from shared.precisions import PRECISIONS, USUAL, Precision, marked
-from shared.specification import without_dropout
+from shared.specification import drawing, rate_of, without_dropout
 from steptime import networks, npz, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers, written
-from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
@@ -388,14 +387,11 @@ def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
 
 def _masked(spec, inputs, labels, loss, sketches):
     """Says what `dropout`, `masked` and `masked_loss` of `compute` are."""
-    dropping = without_dropout(spec, random=np.random.RandomState(data.SEED))
+    dropping = drawing(spec, np.random.RandomState(data.SEED))
     if all("random" not in node for node in dropping["nodes"]):
         return {"dropout": np.array(0)}
-    rated = [node for node in spec["nodes"] if node.get("rate")]
     masked, off = np.zeros(len(sketches)), 0.0
-    # Of whole samples, each is one.
-    sizes = [1 if LAYERS[node["op"]].drops_samples else math.prod(node["shape"]) for node in rated]
-    dropped = sum(node["rate"] * size for node, size in zip(rated, sizes, strict=True))
+    dropped = sum((rate_of(node) or 0) * networks.masks.count(node) for node in spec["nodes"])
     if len(labels) * dropped >= MANY_DROPPED:
         other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
         masked, off = _off(gradients, sketches), abs(other - loss)

@@ -72,8 +72,7 @@ def check_dropout(spec, expected, measured, details):
     """Says what each kind of dropout layer drops, whatever stands before it."""
     for name, small in networks.masks.of_network(spec, expected.batch).items():
         found = measured[f"masks/{name}"]
-        kept = np.abs(found[:2]) > masks.MASK
-        details[f"dropout_{name.replace('-', '_')}_kept"] = float(kept.mean())
+        details[f"dropout_{name.replace('-', '_')}_kept"] = masks.kept(found, small)
         if reason := masks.fault(found, small):
             return reason
     return None

@@ -21,6 +21,7 @@ import functools
 import math
 import operator
 
+from shared.specification import rate_of
 from shared.statistics import median
 
 from .. import building, printing, timing, undisturbed
@@ -98,7 +99,7 @@ def _time(job, steps, proof, emit):
         steps, warm["per_block"], limits, counted, job, emit
     )
     # What is dropped at random moves a loss up and down.
-    drops = any(node.get("rate") for node in spec["nodes"])
+    drops = any(rate_of(node) for node in spec["nodes"])
     if not (drops or last_loss < warm["first_loss"]):
         raise timing.Diverged(
             "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)

@@ -60,6 +60,11 @@ def moved_by_copy(node: Node, batch: int, weights: int) -> int:
     return 4 * batch * math.prod(node["shape"])
 
 
+def kept(node: Node, rate: float, shape: tuple[int, ...]) -> Array:
+    """Returns what dropout multiplies by: 0 with probability `rate`, and 1 / (1 - rate) otherwise."""
+    return (node["random"].random_sample(shape) >= rate) / (1 - rate)
+
+
 def check_groups(node: Node, channels: int, which: str = "") -> None:
     """Raises ValueError where channels cannot be shared out to the groups of a node."""
     if channels % node["groups"]:
@@ -128,8 +133,8 @@ class LayerKind:
     numbers_moved: Callable[[Node, int, int], int] = moved_once
     # What it normalises by, in words: its output is blind to the length of a weight in front of it.
     normalises_by: str = ""
-    # Whether its rate is one of whole samples, and not of single values.
-    drops_samples: bool = False
+    # What it drops at random, if it has a rate: single "values", whole "samples", or an attention's "shares".
+    drops: str = "values"
     # (input, layers) of the smallest network that says something of it, but for the dense layer at
     # its end; where it is left out, the layer stands between two dense ones.
     example: Example | None = None

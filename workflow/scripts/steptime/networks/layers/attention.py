@@ -4,13 +4,15 @@ queries, keys and values stand side by side, to (steps, units).
 The units of a head stand side by side, too. Scores are divided by the root of their number. With `causal`, a step sees
 itself and those before it. The projections around it are layers of kind dense. Of `kv_heads`, fewer keys and values
 than queries, each is for as many heads, one behind the other (Ainslie et al. 2023). With `rotary`, the base of the
-angles, queries and keys are turned by their step, the first half of a head with the second (Su et al. 2021).
+angles, queries and keys are turned by their step, the first half of a head with the second (Su et al. 2021). Each
+share, which is a score behind the softmax, is set to 0 with probability `dropout`, and divided by 1 - dropout
+otherwise; in use, none is (Vaswani et al. in tensor2tensor, `dot_product_attention`).
 """
 
 import math
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import EMBEDDING, POSITIVE, WORDS, LayerKind
+from steptime.networks.layers import EMBEDDING, POSITIVE, SHARE, WORDS, LayerKind, kept
 
 
 def shape(node, source):
@@ -73,12 +75,15 @@ def forward(node, own, x):
         scores = np.where(seen(steps), scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares = shares / shares.sum(-1, keepdims=True)
+    # As in `dropout`, nothing is dropped where the node has no `random`.
+    factors = kept(node, node["dropout"], shares.shape) if "random" in node else 1.0
+    left = shares * factors
 
     def backward(dy):
         dy = dy.reshape(samples, steps, heads, size).swapaxes(1, 2)
-        d_shares = dy @ v.swapaxes(-1, -2)
+        d_shares = dy @ v.swapaxes(-1, -2) * factors
         d_scores = shares * (d_shares - (d_shares * shares).sum(-1, keepdims=True)) / root
-        d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(-1, -2) @ q, shares.swapaxes(-1, -2) @ dy
+        d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(-1, -2) @ q, left.swapaxes(-1, -2) @ dy
         d_k, d_v = (
             each.reshape(samples, pairs, heads // pairs, steps, size).sum(2) for each in (d_k, d_v)
         )
@@ -87,7 +92,7 @@ def forward(node, own, x):
         dx = np.concatenate([d_q, d_k, d_v], 1).swapaxes(1, 2)
         return [dx.reshape(x.shape)], {}
 
-    return (shares @ v).swapaxes(1, 2).reshape(samples, steps, -1), backward
+    return (left @ v).swapaxes(1, 2).reshape(samples, steps, -1), backward
 
 
 def example(units=18, **options):
@@ -100,10 +105,15 @@ LAYER = LayerKind(
     takes=("sequence",),
     needs=("heads",),
     flags=("causal",),
-    options={"kv_heads": example(24, heads=4, kv_heads=2), "rotary": example(24, rotary=10.0)},
-    values={"rotary": POSITIVE},
+    options={
+        "kv_heads": example(24, heads=4, kv_heads=2),
+        "rotary": example(24, rotary=10.0),
+        "dropout": example(dropout=0.25),
+    },
+    values={"rotary": POSITIVE, "dropout": SHARE},
     shape=shape,
     multiply_adds=multiply_adds,
     numbers_moved=numbers_moved,
+    drops="shares",
     example=example(),
 )

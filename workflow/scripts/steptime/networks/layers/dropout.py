@@ -1,13 +1,13 @@
 """Sets each value to 0 with probability `rate`, and divides the others by 1 - rate; does nothing in use."""
 
-from steptime.networks.layers import SHARE, LayerKind
+from steptime.networks.layers import SHARE, LayerKind, kept
 
 
 def forward(node, own, x):
     """Nothing where the node has no `random` to draw its mask from: dropout is off wherever numbers are compared."""
     if "random" not in node:
         return x, lambda dy: ([dy], {})
-    factors = (node["random"].random_sample(x.shape) >= node["rate"]) / (1 - node["rate"])
+    factors = kept(node, node["rate"], x.shape)
     return x * factors, lambda dy: ([dy * factors], {})
 
 
