@@ -24,7 +24,7 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
-    "attention": ("kv_heads", "rotary"),
+    "attention": ("kv_heads", "rotary", "dropout"),
 }
 DEVICES = ("cpu", "gpu")
 # Of itself, JAX rounds products and convolutions of float32 to TF32.
@@ -70,7 +70,7 @@ class Trainer(object):
         if optimiser["name"] in ("adam", "adamw"):
             # The number of steps.
             averages.append(jnp.zeros(()))
-        drops = any(node.get("rate") for node in job.spec["nodes"])
+        drops = any(specification.rate_of(node) for node in job.spec["nodes"])
         kept = {
             node["name"]: (jnp.zeros(node["in_shape"][:1]), jnp.ones(node["in_shape"][:1]))
             for node in job.spec["nodes"]
@@ -268,7 +268,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
     mixed = any(value.dtype == jnp.bfloat16 for value in parameters.values())
     for node in nodes:
         own = specification.own_of(node, parameters)
-        if "rate" in node:
+        if specification.rate_of(node) is not None:
             own["key"] = None if key is None else jax.random.fold_in(key, len(values))
         if node["op"] == "batch_norm":
             own["fresh"] = {} if fresh is None else fresh
@@ -477,10 +477,11 @@ def _stochastic_depth(node, own, value):
 
 
 def _dropout(node, own, value, shape=None):
-    if own["key"] is None or not node["rate"]:
+    rate = specification.rate_of(node)
+    if own.get("key") is None or not rate:
         return value
-    kept = jax.random.bernoulli(own["key"], 1 - node["rate"], shape or value.shape)
-    return jnp.where(kept, value / (1 - node["rate"]), 0)
+    kept = jax.random.bernoulli(own["key"], 1 - rate, shape or value.shape)
+    return jnp.where(kept, value / (1 - rate), 0)
 
 
 def _lstm(node, own, value):
@@ -546,8 +547,23 @@ def _attention(node, own, value):
     q, k, v = (part.swapaxes(0, 1) for part in parts)
     if "rotary" in node:
         q, k = (_turned(node, each).astype(v.dtype) for each in (q, k))
-    found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+    if "dropout" in node:
+        found = _dropping_attention(node, own, q, k, v)
+    else:
+        found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
     return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
+
+
+def _dropping_attention(node, own, q, k, v):
+    """Returns what JAX's own function does on CPUs, which drops no shares."""
+    batch, steps, _, size = q.shape
+    q = q.reshape(batch, steps, k.shape[2], -1, size)
+    exact = {"preferred_element_type": jnp.float32}
+    scores = jnp.einsum("btkgs,buks->bkgtu", q, k, **exact) * size**-0.5
+    if node.get("causal"):
+        scores = jnp.where(jnp.tri(steps, dtype=bool), scores, jnp.finfo(scores.dtype).min)
+    shares = _dropout(node, own, jax.nn.softmax(scores).astype(v.dtype))
+    return jnp.einsum("bkgtu,bukd->btkgd", shares, v).reshape(batch, steps, -1, size)
 
 
 def _flatten(node, own, value):

@@ -39,11 +39,7 @@ def _batch_norm(node, own, value):
     return (value - own["mean"]) * scale + own["beta"]
 
 
-_IN_USE = {
-    "batch_norm": _batch_norm,
-    "dropout": lambda node, own, value: value,
-    "stochastic_depth": lambda node, own, value: value,
-}
+_IN_USE = {"batch_norm": _batch_norm}
 
 
 class _Predictor(object):

@@ -22,6 +22,7 @@ from jax._src import xla_bridge
 from jax._src.lib import _jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from shared import specification
 from shared.operations import repeated
 
 from ... import ranks
@@ -40,7 +41,7 @@ SHORT = 2**20
 @ranks.joined
 def build(job):
     """Returns a rank's own trainer, on its share of the mini-batch."""
-    if any(node.get("rate") for node in job.spec["nodes"]):
+    if any(specification.rate_of(node) for node in job.spec["nodes"]):
         raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
     meet(job)
     return _Trainer(job)

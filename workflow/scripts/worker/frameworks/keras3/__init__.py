@@ -22,7 +22,7 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
-    "attention": ("kv_heads", "rotary"),
+    "attention": ("kv_heads", "rotary", "dropout"),
 }
 DEVICES = ("cpu", "gpu")
 # What the adapter of each backend asks for.
@@ -534,10 +534,24 @@ def _attention(node, own):
             q, k = (_turned(node, each) for each in (q, k))
         if shared < heads:
             k, v = (keras.ops.repeat(each, heads // shared, 2) for each in (k, v))
-        found = keras.ops.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+        if "dropout" in node:
+            found = _dropping_attention(node, q, k, v)
+        else:
+            found = keras.ops.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
         return keras.ops.reshape(found, (values.shape[0], steps, units))
 
     return attend
+
+
+def _dropping_attention(node, q, k, v):
+    """Returns what Keras's layer of several heads does, whose own function drops no shares."""
+    steps, size = q.shape[1], q.shape[3]
+    scores = keras.ops.einsum("bths,buhs->bhtu", q * size**-0.5, k)
+    if node.get("causal"):
+        unseen = np.triu(np.full((steps, steps), -1e9, "float32"), 1)
+        scores = scores + keras.ops.cast(unseen, scores.dtype)
+    shares = layers.Dropout(node["dropout"])(keras.ops.softmax(scores))
+    return keras.ops.einsum("bhtu,buhs->bths", shares, v)
 
 
 def _turned(node, values):

@@ -29,7 +29,7 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
-    "attention": ("kv_heads", "rotary"),
+    "attention": ("kv_heads", "rotary", "dropout"),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
@@ -339,14 +339,20 @@ def _class_token(node):
     return _Weighted(node["shape"][-1:], put)
 
 
-def _attention(node):
-    (steps, units), heads = node["shape"], node["heads"]
-    shared, causal = node.get("kv_heads", heads), bool(node.get("causal"))
-    if causal and paddle.__version__.startswith("2.") and not paddle.is_compiled_with_cuda():
-        raise Unsupported("PaddlePaddle 2 has causal attention on GPUs alone")
+class _Attention(nn.Layer):
+    """Paddle's own function. That of its version 2 is causal on GPUs alone."""
 
-    def attend(values):
-        batch = values.shape[1]
+    def __init__(self, node):
+        super().__init__()
+        self._node, self._causal = node, bool(node.get("causal"))
+        is_old = paddle.__version__.startswith("2.")
+        if self._causal and is_old and not paddle.is_compiled_with_cuda():
+            raise Unsupported("PaddlePaddle 2 has causal attention on GPUs alone")
+
+    def forward(self, values):
+        node, batch = self._node, values.shape[1]
+        (steps, units), heads = node["shape"], node["heads"]
+        shared = node.get("kv_heads", heads)
         values = values.reshape([steps, batch, heads + 2 * shared, units // heads])
         # Each (batch, steps, heads, size), as Paddle's own function wants them.
         q, k, v = values.transpose([1, 0, 2, 3]).split([heads, shared, shared], 2)
@@ -354,10 +360,9 @@ def _attention(node):
             q, k = _turned(node, q), _turned(node, k)
         if shared < heads:
             k, v = (each.repeat_interleave(heads // shared, 2) for each in (k, v))
-        found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        own = {"dropout_p": node.get("dropout", 0.0), "training": self.training}
+        found = functional.scaled_dot_product_attention(q, k, v, is_causal=self._causal, **own)
         return found.transpose([1, 0, 2, 3]).reshape([steps, batch, -1])
-
-    return attend
 
 
 def _turned(node, values):
@@ -482,7 +487,7 @@ LAYERS = {
     "unembedding": lambda node: (
         lambda values, table: paddle.matmul(values, table, transpose_y=True)
     ),
-    "attention": _attention,
+    "attention": lambda node: _Attention(node),
     "patches": lambda node: lambda values: values.flatten(2).transpose([2, 0, 1]),
     "class_token": _class_token,
     "first_step": lambda node: lambda values: values[0],

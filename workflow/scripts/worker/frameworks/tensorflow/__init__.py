@@ -18,7 +18,7 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
-    "attention": ("kv_heads", "rotary"),
+    "attention": ("kv_heads", "rotary", "dropout"),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {
@@ -107,9 +107,9 @@ class Network(object):
         values = {"input": inputs}
         for operation, node, own in self._plan:
             value, *more = [values[name] for name in node["inputs"]]
-            if not (judging and "rate" in node):
-                value = operation(node, own, value, *more)
-            values[node["name"]] = value
+            if judging and specification.rate_of(node):
+                node = specification.at_dropout(node, 0.0)
+            values[node["name"]] = value = operation(node, own, value, *more)
         return tf.cast(tf.reshape(value, [-1, value.shape[-1]]), tf.float32)
 
     def weights(self, names=None):
@@ -540,8 +540,15 @@ def _attention(node, own, value):
     if node.get("causal"):
         seen = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
         scores = tf.where(seen, scores, scores.dtype.min)
-    found = tf.matmul(tf.nn.softmax(scores), v)
+    found = tf.matmul(_kept(node, tf.nn.softmax(scores)), v)
     return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
+
+
+def _kept(node, shares):
+    """Returns an attention's shares, of which some are dropped: in float32, as masks of other layers are drawn."""
+    if not node.get("dropout"):
+        return shares
+    return tf.cast(tf.nn.dropout(tf.cast(shares, tf.float32), node["dropout"]), shares.dtype)
 
 
 def _flatten(node, own, value):
@@ -562,7 +569,8 @@ def _shared_attention(node, value):
     if node.get("causal"):
         seen = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
         scores = tf.where(tf.tile(seen, [heads // shared, 1]), scores, scores.dtype.min)
-    found = tf.reshape(tf.matmul(tf.nn.softmax(scores), v), [batch, heads, steps, size])
+    found = tf.matmul(_kept(node, tf.nn.softmax(scores)), v)
+    found = tf.reshape(found, [batch, heads, steps, size])
     return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
 
 

@@ -21,7 +21,7 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
-    "attention": ("kv_heads", "rotary"),
+    "attention": ("kv_heads", "rotary", "dropout"),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}, "bfloat16": {}}
@@ -508,7 +508,7 @@ def _attention(node):
     """Two products and a softmax, or for long sequences and on GPUs PyTorch's fused function, where it has one."""
     heads, causal = node["heads"], bool(node.get("causal"))
     fused = getattr(functional, "scaled_dot_product_attention", None)
-    if "kv_heads" in node or "rotary" in node:
+    if any(key in node for key in ("kv_heads", "rotary", "dropout")):
         return _Attention(node, fused)
 
     def attend(values):
@@ -529,12 +529,13 @@ def _attention(node):
 
 
 class _Attention(nn.Module):
-    """The same of queries that share keys, and that are turned."""
+    """The same of queries that share keys, that are turned, and of which shares are dropped."""
 
     def __init__(self, node, fused):
         super().__init__()
         self._heads, self._causal = node["heads"], bool(node.get("causal"))
         self._shared, self._fused = node.get("kv_heads", self._heads), fused
+        self._rate = node.get("dropout", 0.0)
         self._turns = "rotary" in node
         if self._turns:
             tables = rotary.turns(node["shape"][0], node["shape"][1] // self._heads, node["rotary"])
@@ -548,8 +549,11 @@ class _Attention(nn.Module):
         q, k, v = parts.split([heads, shared, shared], 1)
         if self._turns:
             q, k = self._turned(q), self._turned(k)
-        if self._fused and (values.is_cuda or steps > 512):
+        rate = self._rate if self.training else 0.0
+        # On CPUs, no fused one drops: PyTorch's function is written out there too.
+        if self._fused and (values.is_cuda or steps > 512 and not rate):
             own = {} if heads == shared else {"enable_gqa": True}
+            own["dropout_p"] = rate
             found = self._fused(q, k, v, is_causal=self._causal, **own)
         else:
             # Queries of one key are more rows of a product: nothing is repeated.
@@ -559,7 +563,8 @@ class _Attention(nn.Module):
             masked = masked.triu(1).repeat(heads // shared, 1).to(values.device)
             shares = {"alpha": q.shape[-1] ** -0.5, "beta": int(self._causal)}
             scores = torch.baddbmm(masked, q, k.transpose(1, 2), **shares)
-            found = torch.bmm(scores.softmax(-1), v).view(batch, heads, steps, -1)
+            kept = functional.dropout(scores.softmax(-1), rate) if rate else scores.softmax(-1)
+            found = torch.bmm(kept, v).view(batch, heads, steps, -1)
         return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
 
     def _turned(self, values):
