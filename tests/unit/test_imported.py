@@ -291,6 +291,39 @@ def test_squeeze_and_excitation_and_a_branch_of_channels():
     assert not proof.compare(spec, layers, stepped(layers, spec)).reason
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (([], {}), {}),
+        # As people write it by its place, behind a mask of minus infinity.
+        (([of("m"), 0.1], {}), {"causal": True, "dropout": 0.1}),
+        (([], {"dropout_p": 0.1}), {"dropout": 0.1}),
+    ],
+)
+def test_dropout_of_shares_is_written(given, written):
+    """Module and reference are compared without dropout: no number would tell that it is lost."""
+    args, kwargs = given
+    mask = {"name": "m", "op": "constant", "causal": True, "shape": [6, 6], "path": ""}
+    heads = [8, 2, 6, 2]
+    nodes = [mask]
+    for name in "qkv":
+        nodes += [
+            call(f"{name}l", "linear", [8, 6, 4], of("x"), of(f"{name}w")),
+            call(f"{name}s", "view", [8, 6, 2, 2], of(f"{name}l"), [8, 6, 2, 2]),
+            call(name, "transpose", heads, of(f"{name}s"), 1, 2),
+        ]
+    nodes += [
+        call("a", "scaled_dot_product_attention", heads, *map(of, "qkv"), *args, **kwargs),
+        call("t", "transpose", [8, 6, 2, 2], of("a"), 1, 2),
+        call("y", "view", [8, 6, 4], of("t"), [8, 6, 4]),
+        call("o", "linear", [8, 6, 5], of("y"), of("h")),
+    ]
+    layers, _ = mapped(
+        graph(nodes, {f"{n}w": [4, 3] for n in "qkv"} | {"h": [5, 4]}, [6, 3]), [6, 3]
+    )
+    assert layers[1].options == {"heads": 2} | written
+
+
 def chain(*layers):
     """Layers by kind, options and how far before each its inputs stand."""
     made = []

@@ -32,9 +32,12 @@ NEAREST = {
     "clamp": "relu6", "pad": "the padding of the layer behind it", "zeros_like": "nothing: states begin at zero",
     "with padding_idx": "embedding without it", "with bidirectional=True": "one way",
     "a constant factor": "weights that have the factor",
-    "a constant that is added": "a bias that has it",
+    "a constant that is added": "a bias that has it, or an nn.Embedding of positions",
     "its input is no image of ours": "an input of batch, channels, rows and columns",
     "ids that are not the input": "one embedding, of the input",
+    "ids that are no positions": "torch.arange of the steps; where all are alike, a bias",
+    "steps in another order": "batch_first=True, or a transpose in front of it and behind it",
+    "with a mask that is not causal": "is_causal=True, or no mask",
 }  # fmt: skip
 # Of an attention that is written out, beside its softmax.
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum"}

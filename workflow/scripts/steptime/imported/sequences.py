@@ -35,14 +35,14 @@ class Sequences(Arithmetic):
         return Value(name, (*ids.axes, features), (*ids.dims, features))
 
     def op_scaled_dot_product_attention(
-        self, q, k, v, mask=None, rate=0.0, causal=False, scale=None, **others
+        self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
     ):
+        mask = attn_mask
         if isinstance(mask, dict):
-            causal = causal or mask.get("causal", False)
+            is_causal = is_causal or mask.get("causal", False)
             opened = mask.get("open") or mask.get("zero") and not mask.get("values")
             mask = None if mask.get("causal") or opened else mask
-        wants(mask is None, "with a mask")
-        wants(not rate, f"with a dropout of {rate} of attention's shares (0 goes)")
+        wants(mask is None, "with a mask that is not causal")
         *_, heads, _, size = q.shape
         pairs = k.shape[-3]
         alike = len(q.shape) == 4 and k.shape == v.shape == [q.shape[0], pairs, *q.shape[2:]]
@@ -52,9 +52,10 @@ class Sequences(Arithmetic):
         if "refused" in (q.layer, k.layer, v.layer):
             return fresh("refused", self.shape)
         joined, batch, stepped = self.joined(q, k, v)
-        options: dict[str, Any] = {"heads": heads} | ({"causal": True} if causal else {})
+        options: dict[str, Any] = {"heads": heads} | ({"causal": True} if is_causal else {})
         options |= {"kv_heads": pairs} if pairs < heads else {}
         options |= {"rotary": q.turned} if q.turned else {}
+        options |= {"dropout": dropout_p} if dropout_p else {}
         name = self.add("attention", [joined], options)
         head, own = views.Atom(heads), views.Atom(size)
         return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))

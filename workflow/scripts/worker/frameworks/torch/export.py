@@ -22,6 +22,8 @@ MOST_VALUES = 100000
 # Weights move by this part of their size, and by no less than the second number: no branch stays shut.
 MOVE, LEAST_MOVE = 0.05, 0.02
 NOISE = 1e-15
+# What is added to scores that are not to count: the root of a head's numbers is far below it.
+UNSEEN = -1e4
 # Of a file that holds a program which was exported already.
 SAVED = ".pt2"
 # What is drawn anew in each step is no constant.
@@ -73,6 +75,7 @@ def export(job):
     else:
         module = load(job["from"], job["with"])
         module.double().train()
+    take_masks_as_they_are()
     shape = [batch] + job["shape"]
     if job["vocabulary"]:
         inputs = torch.randint(0, job["vocabulary"], shape)
@@ -116,6 +119,15 @@ def export(job):
 
     numpy.savez(os.path.join(job["to"], "arrays.npz"), **arrays)
     return dict(graph, batch=batch, torch=torch.__version__)
+
+
+def take_masks_as_they_are():
+    """Keeps nn.TransformerEncoder from looking whether its mask is causal: an export has no values to look at."""
+    import torch
+
+    folder = torch.nn.modules.transformer
+    if hasattr(folder, "_detect_is_causal_mask"):
+        folder._detect_is_causal_mask = lambda mask, is_causal, size: is_causal is True
 
 
 def load(where, given):
@@ -279,13 +291,16 @@ def meaning(value):
     """What a constant is, where that can be seen: a mask of no steps or of later ones, a table of rotary positions."""
     import torch
 
+    if value.dim() > 1:
+        seen = torch.ones(value.shape[-2:], dtype=torch.bool).tril()
     if value.dtype == torch.bool and value.dim() > 1:
         if bool(value.all()):
             return {"open": True}
-        later = torch.ones(value.shape[-2:], dtype=torch.bool).tril()
-        return {"causal": bool((value == later).all())}
+        return {"causal": bool((value == seen).all())}
     if not value.is_floating_point() or value.dim() < 2 or min(value.shape[-2:]) < 2:
         return {}
+    if bool((value[..., seen] == 0).all() and (value[..., ~seen] <= UNSEEN).all()):
+        return {"causal": True}
     steps, size = value.shape[-2:]
     table = value.reshape(-1, steps, size)[0].double()
     for name, function, back in (
@@ -374,8 +389,12 @@ def step(module, inputs, loss, labels=None):
             if name == "hardsigmoid":
                 # On its own way back, PyTorch multiplies by a sixth that float32 holds.
                 return ((args[0] if args else kwargs["input"]) + 3).clamp(0, 6) / 6
-            if name == "scaled_dot_product_attention" and "dropout_p" in kwargs:
-                kwargs["dropout_p"] = 0.0
+            if name == "scaled_dot_product_attention":
+                # After queries, keys, values and a mask.
+                args = args[:4] + (0.0,) * len(args[4:5]) + args[5:]
+                kwargs.update({"dropout_p": 0.0} if "dropout_p" in kwargs else {})
+            if name == "multi_head_attention_forward":
+                kwargs["training"] = False
             return function(*args, **kwargs)
 
     for part in module.modules():
