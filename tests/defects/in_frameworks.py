@@ -59,7 +59,7 @@ def plant(job):
     name = job["adapter"]
     below = importlib.import_module("worker.frameworks." + name)
     if "dropout" in job:
-        return [put(*planted_dropout.plant(name, below, job["dropout"]))]
+        return [put(*each) for each in planted_dropout.plant(name, below, job["dropout"])]
     defects = importlib.import_module("planted_in_" + name)
     return [put(*getattr(defects, job["planted"])(below))]
 

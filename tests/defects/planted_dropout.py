@@ -2,9 +2,17 @@
 
 # {way: the axes along which the framework is told to draw one mask}
 ALIKE = {"the same for all samples": "n", "the same at each place": "s", "whole maps": "hw"}
+# The same of an attention's shares (batch, heads, queries, keys).
+ALIKE_OF_SHARES = {
+    "the same for all samples": (0,),
+    "the same in each head": (1,),
+    "whole keys": (2,),
+    "whole queries": (3,),
+    "whole heads": (2, 3),
+}
 # What no switch of a framework does.
 NOT_IN = {
-    "torch": {"the same in each layer"},
+    "torch": {"the same in each layer", "the same in each attention"},
     "mxnet": {"the same in each layer", "drawn once", "drawn once a call"},
     "tensorflow": {"drawn once a call"},
     "keras3": {"drawn once a call"},
@@ -12,12 +20,15 @@ NOT_IN = {
 
 
 def plant(name, adapter, way):
-    """What takes which place in the adapter of this name: (owner, name, value)."""
+    """What takes which places in the adapter of this name: [(owner, name, value)]."""
     if (name, way) == ("jax", "the same in each layer"):
-        return adapter.jax.random, "fold_in", lambda key, _: key
+        return [(adapter.jax.random, "fold_in", lambda key, _: key)]
     if way == "drawn once a call":
-        return adapter, "build", _once_a_call(adapter, name)
-    return adapter.LAYERS, "dropout", IN[name](adapter, way)
+        return [(adapter, "build", _once_a_call(adapter, name))]
+    places = [(adapter.LAYERS, "dropout", IN[name](adapter, way))]
+    if name == "torch":
+        places.append((adapter.LAYERS, "attention", _torch_attention(adapter, way)))
+    return places
 
 
 def _once_a_call(adapter, name):
@@ -91,6 +102,44 @@ def _torch(adapter, way):
     def layer(node, _):
         module = torch.nn.Identity()
         module.forward = lambda values: _wrong(way, values, node["rate"], dropped)
+        return module
+
+    return layer
+
+
+def _torch_attention(adapter, way):
+    """The attention as it is, but for PyTorch's dropout of its shares."""
+    import torch
+
+    right, functional = adapter.LAYERS["attention"], torch.nn.functional
+    draw = functional.dropout
+
+    def layer(node, in_place):
+        module = right(node, in_place)
+        attend, (steps, _) = module.forward, node["shape"]
+
+        def dropped(shares, rate):
+            axes = ALIKE_OF_SHARES.get(way, ())
+            shape = (-1, node["heads"], steps, steps)
+            ones = torch.ones_like(shares).view(shape)
+            ones = ones[tuple(slice(1 if axis in axes else None) for axis in range(4))]
+            with torch.random.fork_rng(enabled=way == "drawn once"):
+                if way == "drawn once":
+                    torch.manual_seed(7)
+                return (shares.view(shape) * draw(ones, rate)).view(shares.shape)
+
+        def wrong(shares, rate):
+            return shares if way == "the output" else _wrong(way, shares, rate, dropped)
+
+        def forward(values):
+            functional.dropout = wrong
+            try:
+                found = attend(values)
+            finally:
+                functional.dropout = draw
+            return draw(found, node["dropout"]) if way == "the output" else found
+
+        module.forward = forward
         return module
 
     return layer

@@ -14,6 +14,7 @@ from defects.planted_dropout import NOT_IN
 from defects.planting import CATALOGUE, DROPPING, prove_in
 from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of
 
+from shared import declarations
 from shared.narrow import BATCH
 from steptime import networks
 from steptime.prove import compare, golden, network, reference
@@ -37,13 +38,17 @@ def jobs(entry, mode, references, folder):
     made = {}
     for name in DROPPING:
         spec = networks.specify(name, CATALOGUE, narrow=True)
+        has = declarations.declared(entry["adapter"])["OPTIONS"].get("attention", ())
+        if spec.get("options") and "dropout" not in has:
+            continue
         asked = network.worker_job({"adapter": entry["adapter"], "mode": mode}, spec)
         narrow = asked | {"task": "proof", "proves": "step"}
         full = asked | {"task": "step", "batch": FULL, "reference": references[name]}
         full |= {"sampling": SAMPLING, "gradients": True}
         for size, job in {"narrow": narrow, "full": full}.items():
             for defect in (None, *possible(spec)):
-                if defect in NOT_IN.get(entry["adapter"], ()):
+                elsewhere = spec.get("options") and entry["adapter"] != "torch"
+                if defect in NOT_IN.get(entry["adapter"], ()) or defect and elsewhere:
                     continue
                 own = job | ({"dropout": defect} if defect else {})
                 own["masks"] = networks.masks.of_network(spec, job["batch"])
