@@ -6,6 +6,8 @@ from .specification import rate_of
 
 # A kept value is 1 / (1 - rate) exactly but for what reading it off a float32 weight costs.
 MASK = 1e-2
+# The same of a share: bfloat16 rounds a third several times. Seen is up to 1.6e-2.
+MASK_OF_SHARES = 3e-2
 # So far from its mean does the number of kept values stray by chance once in 10**9 draws.
 SIGMAS = 6
 TELLTALE = 0.9
@@ -64,7 +66,7 @@ def _seen(node):
 def _fault_of_shares(steps, both, rate, seen):
     """Returns the same of shares (steps, batch, layers, heads, copies, queries, keys)."""
     layer = "dropout of {:g} of an attention's shares".format(rate)
-    if (abs(steps[..., 0, :, :] - steps[..., 1, :, :]) > 2 * MASK).any():
+    if (abs(steps[..., 0, :, :] - steps[..., 1, :, :]) > 2 * MASK_OF_SHARES).any():
         return "{} drops what an attention gives, and not its shares".format(layer)
     steps, both = steps[..., 0, :, :], both[..., 0, :, :]
     kept = abs(steps) > MASK
@@ -86,7 +88,8 @@ def _fault(layer, dropped, rate, steps, pairs, whole="", one=None, other=None, b
 
     Of single values also where neighbours are dropped together (`whole`, `one`, `other`), and `both` steps of a call.
     """
-    kept, scaled = abs(steps) > MASK, abs(steps * (1 - rate) - 1) < MASK
+    near = MASK_OF_SHARES if dropped == "shares" else MASK
+    kept, scaled = abs(steps) > MASK, abs(steps * (1 - rate) - 1) < near
     if not (scaled | ~kept).all():
         makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
         return makes.format(layer, 1 / (1 - rate))
@@ -100,7 +103,7 @@ def _fault(layer, dropped, rate, steps, pairs, whole="", one=None, other=None, b
         return "{} drops neighbours together, such as {}".format(layer, whole)
     # Of two steps that have nothing to do with each other, one alone keeps so many values.
     alone = (1 - TELLTALE) * 2 * rate * (1 - rate)
-    if whole and (abs(both * (1 - rate) - 1) < 2 * MASK).mean() < alone:
+    if whole and (abs(both * (1 - rate) - 1) < 2 * near).mean() < alone:
         return "{} drops the same {} in each step of a call".format(layer, dropped)
     allowed = SIGMAS * (rate * (1 - rate) / kept.size) ** 0.5
     if abs(kept.mean() - (1 - rate)) > allowed:
