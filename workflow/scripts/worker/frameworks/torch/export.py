@@ -75,7 +75,6 @@ def export(job):
     else:
         module = load(job["from"], job["with"])
         module.double().train()
-    take_masks_as_they_are()
     shape = [batch] + job["shape"]
     if job["vocabulary"]:
         inputs = torch.randint(0, job["vocabulary"], shape)
@@ -134,6 +133,7 @@ def load(where, given):
     """Returns the module that `FILE:NAME` means, made with the arguments that are given as text."""
     import torch
 
+    take_masks_as_they_are()
     path, _, name = where.rpartition(":")
     if not path or not name:
         raise Mistake("FROM=%s names no class: write FROM=file.py:Net" % where)
