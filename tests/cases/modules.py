@@ -107,11 +107,12 @@ class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
         self.words = nn.Embedding(50, 12)
-        self.lstm = nn.LSTM(12, 16, 2, batch_first=True, dropout=0.1)
-        self.head = nn.Linear(16, 50)
+        self.lstm = nn.LSTM(12, 16, 2, batch_first=True, dropout=0.1, bidirectional=True)
+        self.head = nn.Linear(32, 50)
 
     def forward(self, tokens):
-        return self.head(self.lstm(self.words(tokens))[0])
+        _, (ends, _) = self.lstm(self.words(tokens))
+        return self.head(torch.cat([ends[-2], ends[-1]], 1))
 
 
 class Refused(nn.Sequential):

@@ -26,7 +26,19 @@ def forgetting(node, own, x):
     return RIGHT["rnn"](node, dict(own, recurrent=0.0 * own["recurrent"]), x)
 
 
+def in_reading_order(node, own, x):
+    """What reads backwards gives its outputs in the order in which it reads, as Keras's `go_backwards` does."""
+    units = node["units"]
+    y, backward = RIGHT["lstm"](node, own, x)
+
+    def turned(values):
+        return np.concatenate([values[..., :units], values[:, ::-1, units:]], -1)
+
+    return turned(y), lambda dy: backward(turned(dy))
+
+
 PLANTED = {
     "gates of a GRU in another order": wrong("gru32", gru=swapped_gates),
     "no recurrence": wrong("rnn32", rnn=forgetting),
+    "the second way in reading order": wrong("lstm bidirectional", lstm=in_reading_order),
 }

@@ -51,7 +51,13 @@ def from_source(source, folder, *options):
         ("Llama", WORDS, {"attention": {"kv_heads": 1, "rotary": 10000.0, "causal": True}}),
         ("Encoder", WORDS, {"attention": {"heads": 3, "causal": True, "dropout": 0.1}}),
         pytest.param(
-            *("Recurrent", WORDS, {"lstm": {"units": 16}, "dropout": {"rate": 0.1}}),
+            "Recurrent",
+            WORDS,
+            {
+                "lstm": {"units": 16, "bidirectional": True},
+                "dropout": {"rate": 0.1},
+                "first_step": {},
+            },
             marks=pytest.mark.seldom,
         ),
     ],

@@ -42,6 +42,15 @@ class Partial:
     number: float = 0.0
 
 
+@dataclass
+class End:
+    """The last state of a recurrent layer that gives `of`: of one way of two where `units` says how many each has."""
+
+    of: Value
+    units: int
+    way: str
+
+
 class Layers:
     """Layers that are found, in order, and what a value is made into where a layer wants it as it is."""
 

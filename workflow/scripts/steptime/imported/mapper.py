@@ -30,7 +30,7 @@ NEAREST = {
     "matmul": "scaled_dot_product_attention, or linear", "upsample_bilinear2d": "upsample (nearest)",
     "layer_norm": "layer_norm with weight and bias of the last axis", "instance_norm": "group_norm",
     "clamp": "relu6", "pad": "the padding of the layer behind it", "zeros_like": "nothing: states begin at zero",
-    "with padding_idx": "embedding without it", "with bidirectional=True": "one way",
+    "with padding_idx": "embedding without it",
     "a constant factor": "weights that have the factor",
     "a constant that is added": "a bias that has it, or an nn.Embedding of positions",
     "its input is no image of ours": "an input of batch, channels, rows and columns",

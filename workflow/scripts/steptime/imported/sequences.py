@@ -6,7 +6,7 @@ from typing import Any
 
 from steptime.imported import views
 from steptime.imported.arithmetic import Arithmetic
-from steptime.imported.found import wants
+from steptime.imported.found import End, wants
 from steptime.imported.views import Value, bare, fresh, shown
 
 
@@ -105,9 +105,9 @@ class Sequences(Arithmetic):
         return self.recurrent("rnn", x, [state], weights, bias, layers, rate, both, batch_first)
 
     def recurrent(self, kind, x, states, weights, bias, layers, rate, both, batch_first):
-        wants(not both, "with bidirectional=True")
         wants(bias, "with bias=False")
-        wants(len(weights) == 4 * layers, "with proj_size")
+        ways = ("", "back_") if both else ("",)
+        wants(len(weights) == 4 * layers * len(ways), "with proj_size")
         wants(
             all(isinstance(state, dict) and state.get("zero") for state in states),
             "a first state that is not 0",
@@ -119,13 +119,18 @@ class Sequences(Arithmetic):
             return len(axes) == 3 and shown(order) == shown(dims)
 
         x = x if x.layer == "refused" else self.arranged(x, fits)
-        units, ends = weights[1].shape[1], []
+        units, ends, left = weights[1].shape[1], [], iter(weights)
+        options = {"units": units} | ({"bidirectional": True} if both else {})
         for layer in range(layers):
-            given, again, *biases = (weight.name for weight in weights[4 * layer : 4 * layer + 4])
-            own = {"input": [(given, "transposed")], "recurrent": [(again, "transposed")]}
-            own["bias"] = [(biases[0], "same"), (biases[1], "second")]
-            x = self.following(x, self.add(kind, [x.layer], {"units": units}, **own), units)
-            ends.append(x)
+            own = {}
+            for way in ways:
+                given, again, bias, second = (next(left).name for _ in range(4))
+                own[way + "input"] = [(given, "transposed")]
+                own[way + "recurrent"] = [(again, "transposed")]
+                own[way + "bias"] = [(bias, "same"), (second, "second")]
+            name = self.add(kind, [x.layer], dict(options), **own)
+            x = self.following(x, name, len(ways) * units)
+            ends += [End(x, units if both else 0, way) for way in ways]
             if rate and layer < layers - 1:
                 x = self.pointwise(x, "dropout", {"rate": rate})
         return [x, *[("ends", ends)] * 2]

@@ -17,9 +17,19 @@ class Shapes(Layers):
     def op_select(self, x, dim, index):
         if isinstance(x, tuple):
             wants(dim == 0, "")
-            value = x[1][index]
-            return Value(self.add("last_step", [value.layer]), value.axes[::2], value.axes[::2])
+            return self.end(x[1][index])
         return views.select(x, dim % len(x.dims), index % x.shape[dim])
+
+    def end(self, last):
+        """Returns the last state of a recurrent layer: of what reads backwards, the output of the first step."""
+        axes = last.of.axes[::2]
+        value = Value(
+            self.add("first_step" if last.way else "last_step", [last.of.layer]), axes, axes
+        )
+        if not last.units:
+            return value
+        options = {"start": last.units if last.way else 0, "size": last.units}
+        return self.following(value, self.add("part", [value.layer], options), last.units)
 
     def op_slice(self, x, dim=0, start=None, end=None, step=1):
         if isinstance(x, tuple):

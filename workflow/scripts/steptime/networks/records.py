@@ -41,7 +41,6 @@ WISHES = {
     "valid": "write padding: 0",
     "activation": "write the function as a layer behind it, such as `- relu`",
     "softmax": "leave it out: the loss softmax_cross_entropy has it",
-    "bidirectional": "write two layers, lstm and such, one behind the other: none reads backwards",
     "return_sequences": "write last_step behind the layer where one step is wanted",
     "betas": "write beta1 and beta2, each with its number",
     "reshape": "write flatten, unstack or patches where it is one of them, or leave it out",

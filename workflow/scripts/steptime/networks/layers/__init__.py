@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from steptime.networks.arrays import Array
+from steptime.networks.arrays import Array, np
 from steptime.networks.records import Records
 
 Node = dict[str, Any]
@@ -14,6 +14,8 @@ Arrays = dict[str, Array]
 Backward = Callable[[Array], tuple[list, Arrays]]
 # The input and the layers of a small network.
 Example = tuple[dict[str, Any], list[Any]]
+# What the parameters of a layer begin with that reads from the last step to the first.
+BACK = "back_"
 # The option of a layer whose windows have other numbers of rows than of columns.
 SIDES = "sides"
 
@@ -173,37 +175,79 @@ EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backward]]) -> LayerKind:
     """Returns a kind over (steps, features) with so many gates of each unit: input (in, gates units), recurrent
     (units, gates units), bias (gates units). cuDNN's form has a second bias for each gate, held at zero.
+
+    With `bidirectional`, a second layer of the kind reads from the last step to the first, with parameters of its own,
+    `back_input` and such; its outputs stand behind the first one's (Schuster and Paliwal 1997).
     """
+
+    def ways(node: Node) -> list[str]:
+        return ["", BACK] if node.get("bidirectional") else [""]
 
     def parameters(node: Node) -> list[Node]:
         features, units = node["in_shape"][-1], node["units"]
+        shapes = {
+            "input": ([features, gates * units], math.sqrt(3 / features)),
+            "recurrent": ([units, gates * units], math.sqrt(3 / units)),
+            "bias": ([gates * units], BIAS_BOUND),
+        }
         return [
-            parameter(node, "input", [features, gates * units], math.sqrt(3 / features)),
-            parameter(node, "recurrent", [units, gates * units], math.sqrt(3 / units)),
-            parameter(node, "bias", [gates * units], BIAS_BOUND),
+            parameter(node, way + role, extents, bound)
+            for way in ways(node)
+            for role, (extents, bound) in shapes.items()
         ]
 
     def multiply_adds(node: Node) -> int:
         steps, features = node["in_shape"]
-        return steps * (features + node["units"]) * gates * node["units"]
+        return len(ways(node)) * steps * (features + node["units"]) * gates * node["units"]
+
+    def inner_multiply_adds(node: Node) -> int:
+        """Of the recurrent product, whose input is the layer's own output."""
+        return len(ways(node)) * node["shape"][0] * gates * node["units"] ** 2
 
     def shape(node: Node, source: Shape) -> Shape:
         steps, _ = source
-        return [steps, node["units"]]
+        return [steps, len(ways(node)) * node["units"]]
 
     return LayerKind(
-        forward,
+        both_ways(forward),
         takes=("sequence",),
         needs=("units",),
+        options={
+            "bidirectional": (WORDS, [EMBEDDING, {name: {"units": 5, "bidirectional": True}}])
+        },
+        values={"bidirectional": SWITCH},
         shape=shape,
         parameters=parameters,
-        spare_parameters=lambda node: gates * node["units"],
+        spare_parameters=lambda node: len(ways(node)) * gates * node["units"],
         counted=True,
         multiply_adds=multiply_adds,
-        # The recurrent product, whose input is the layer's own output.
-        inner_multiply_adds=lambda node: node["shape"][0] * gates * node["units"] ** 2,
+        inner_multiply_adds=inner_multiply_adds,
         example=(WORDS, [EMBEDDING, {name: {"units": 5}}]),
     )
+
+
+def both_ways(forward: Callable[..., tuple[Array, Backward]]) -> Callable[..., Any]:
+    """Returns the same of a layer that may read its steps from the last one to the first, too."""
+
+    def forward_of_both(node: Node, own: Arrays, x: Array) -> tuple[Array, Backward]:
+        there, of_there = forward(node, own, x)
+        if not node.get("bidirectional"):
+            return there, of_there
+        own_back = {
+            role.removeprefix(BACK): values for role, values in own.items() if role.startswith(BACK)
+        }
+        back, of_back = forward(node, own_back, x[:, ::-1])
+
+        def backward(dy: Array) -> tuple[list, Arrays]:
+            d_there, d_back = np.split(dy, 2, -1)
+            (dx,), gradients = of_there(d_there)
+            (dx_back,), gradients_back = of_back(d_back[:, ::-1])
+            of_roles = {BACK + role: values for role, values in gradients_back.items()}
+            return [dx + dx_back[:, ::-1]], gradients | of_roles
+
+        return np.concatenate([there, back[:, ::-1]], -1), backward
+
+    return forward_of_both
 
 
 LAYERS = Records(__name__, __path__, "LAYER")

@@ -25,6 +25,9 @@ OPTIONS = {
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 # Of itself, JAX rounds products and convolutions of float32 to TF32.
@@ -484,7 +487,20 @@ def _dropout(node, own, value, shape=None):
     return jnp.where(kept, value / (1 - rate), 0)
 
 
-def _lstm(node, own, value):
+def _both_ways(recur):
+    """Returns a layer that may read its steps from the last one to the first, too."""
+
+    def layer(node, own, value):
+        found = recur(node, own, value)
+        if node.get("bidirectional"):
+            back = {role: own["back_" + role] for role in ("input", "recurrent", "bias")}
+            found = jnp.concatenate([found, recur(node, back, value, reverse=True)], -1)
+        return found
+
+    return layer
+
+
+def _lstm(node, own, value, reverse=False):
     def step(state, product):
         output, cell = state
         i, f, g, o = jnp.split(product + jnp.matmul(output, own["recurrent"]), 4, 1)
@@ -495,20 +511,20 @@ def _lstm(node, own, value):
     # The product with the inputs needs no loop: one large product in place of one for each step.
     products = (_product(value, own["input"]) + own["bias"]).astype(value.dtype)
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
-    return lax.scan(step, (start, start), products)[1]
+    return lax.scan(step, (start, start), products, reverse=reverse)[1]
 
 
-def _rnn(node, own, value):
+def _rnn(node, own, value, reverse=False):
     def step(output, product):
         output = jnp.tanh(product + jnp.matmul(output, own["recurrent"]))
         return output, output
 
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     products = _product(value, own["input"]) + own["bias"]
-    return lax.scan(step, start, products.astype(value.dtype))[1]
+    return lax.scan(step, start, products.astype(value.dtype), reverse=reverse)[1]
 
 
-def _gru(node, own, value):
+def _gru(node, own, value, reverse=False):
     def step(output, product):
         r, z, n = jnp.split(product, 3, 1)
         own_r, own_z, own_n = jnp.split(jnp.matmul(output, own["recurrent"]), 3, 1)
@@ -519,7 +535,7 @@ def _gru(node, own, value):
 
     start = jnp.zeros((value.shape[1], node["units"]), value.dtype)
     products = _product(value, own["input"]) + own["bias"]
-    return lax.scan(step, start, products.astype(value.dtype))[1]
+    return lax.scan(step, start, products.astype(value.dtype), reverse=reverse)[1]
 
 
 def _layer_norm(node, own, value):
@@ -626,9 +642,9 @@ LAYERS = {
     "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: own["weight"][value],
-    "lstm": _lstm,
-    "rnn": _rnn,
-    "gru": _gru,
+    "lstm": _both_ways(_lstm),
+    "rnn": _both_ways(_rnn),
+    "gru": _both_ways(_gru),
     "tanh": lambda node, own, value: jnp.tanh(value),
     "gelu": lambda node, own, value: jax.nn.gelu(value, approximate=False),
     "gelu_tanh": lambda node, own, value: jax.nn.gelu(value, approximate=True),

@@ -23,6 +23,9 @@ OPTIONS = {
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 # What the adapter of each backend asks for.
@@ -35,6 +38,7 @@ PRECISIONS = {
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _WEIGHTED = {"weight": "kernel", "bias": "bias"}
 _RECURRENT = {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"}
+_RECURRENT.update({"back_" + role: "back_" + name for role, name in _RECURRENT.items()})
 # Of other layers than these, _WEIGHTED.
 _NAMES = {
     "batch_norm": {"gamma": "gamma", "beta": "beta"},
@@ -229,7 +233,8 @@ class _RMSprop(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * step)
 
 
-class _Adam(keras.optimizers.Adam):
+# On PyTorch, this is a class that updates all parameters at once.
+class _Adam(type(keras.optimizers.Adam())):
     """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it."""
 
     def __init__(self, wanted):
@@ -240,11 +245,11 @@ class _Adam(keras.optimizers.Adam):
         super().__init__(wanted["learning_rate"], *betas, **own)
         self._added = wanted["epsilon"]
 
-    def update_step(self, gradient, variable, learning_rate):
-        taken = keras.ops.cast(self.iterations + 1, variable.dtype)
-        power = keras.ops.power(keras.ops.cast(self.beta_2, variable.dtype), taken)
+    def _backend_update_step(self, gradients, variables, learning_rate):
+        power = keras.ops.power(self.beta_2, keras.ops.cast(self.iterations + 1, "float32"))
         self.epsilon = self._added * keras.ops.sqrt(1 - power)
-        super().update_step(_summed(gradient, variable), variable, learning_rate)
+        gradients = [_summed(*pair) for pair in zip(gradients, variables)]
+        super()._backend_update_step(gradients, variables, learning_rate)
         self.epsilon = self._added
 
     def _use_weight_decay(self, variable):
@@ -303,7 +308,7 @@ def _make_model(job):
         }
         # In place of random ones: of a hundred million those take seconds.
         own = {
-            keras_name.replace("_kernel", "") + "_initializer": start[name]
+            keras_name.replace("recurrent_kernel", "recurrent") + "_initializer": start[name]
             for name, keras_name in names.items()
             if name in start
         }
@@ -349,18 +354,49 @@ def _flatten(node, own):
     return (lambda values: flatten(turn(values))) if node["turned"] else flatten
 
 
+def _recurrent(kind):
+    """Returns what makes a layer of such a kind from a node, and what Keras's Bidirectional makes of two of them."""
+
+    def make(node, own):
+        starts = {name: start for name, start in own.items() if not name.startswith("back_")}
+        layer = kind(node["units"], return_sequences=True, **starts)
+        if not node.get("bidirectional"):
+            return layer
+        starts = {name: own["back_" + name] for name in starts}
+        back = kind(node["units"], return_sequences=True, go_backwards=True, **starts)
+        return _Bidirectional(layer, back)
+
+    return make
+
+
+class _Bidirectional(object):
+    """As Keras's own, which takes no arrays for start values."""
+
+    def __init__(self, there, back):
+        self._there, self._back = there, back
+        self.read = getattr(there, "read", _as_it_is)
+
+    def __call__(self, values):
+        both = self._there(values), keras.ops.flip(self._back(values), 1)
+        return keras.ops.concatenate(both, -1)
+
+    def __getattr__(self, name):
+        cell = self._back.cell if name.startswith("back_") else self._there.cell
+        return getattr(cell, name.removeprefix("back_"))
+
+
 class _GRU(layers.GRU):
     """Its gates are update, reset, new, and its second bias stays at zero, since the network has one bias."""
 
-    def __init__(self, node, bias_initializer, **starts):
-        starts = {name: _swapped(start) for name, start in starts.items()}
+    def __init__(self, units, bias_initializer, kernel_initializer, recurrent_initializer, **own):
         bias = _swapped(bias_initializer)
         super().__init__(
-            node["units"],
-            return_sequences=True,
+            units,
+            kernel_initializer=_swapped(kernel_initializer),
+            recurrent_initializer=_swapped(recurrent_initializer),
             bias_initializer=np.stack([bias, np.zeros_like(bias)]),
             bias_constraint=lambda both: both * np.array([[1], [0]], np.float32),
-            **starts,
+            **own,
         )
 
     @property
@@ -369,7 +405,7 @@ class _GRU(layers.GRU):
 
     def read(self, name, value):
         """Returns a parameter as the network has it; of two biases, (2, 3 units), the first."""
-        return _swapped(value[0] if name == "bias" else value)
+        return _swapped(value[0] if name.endswith("bias") else value)
 
 
 def _as_it_is(name, value):
@@ -632,11 +668,9 @@ LAYERS = {
     "add": lambda node, own: lambda *values: layers.add(values),
     "embedding": lambda node, own: layers.Embedding(node["vocabulary"], node["units"], **own),
     # The start value of the bias counts as it is.
-    "lstm": lambda node, own: layers.LSTM(
-        node["units"], return_sequences=True, unit_forget_bias=False, **own
-    ),
-    "rnn": lambda node, own: layers.SimpleRNN(node["units"], return_sequences=True, **own),
-    "gru": lambda node, own: _GRU(node, **own),
+    "lstm": _recurrent(functools.partial(layers.LSTM, unit_forget_bias=False)),
+    "rnn": _recurrent(layers.SimpleRNN),
+    "gru": _recurrent(_GRU),
     "tanh": lambda node, own: layers.Activation("tanh"),
     "gelu": lambda node, own: lambda values: keras.ops.gelu(values, approximate=False),
     "gelu_tanh": lambda node, own: lambda values: keras.ops.gelu(values, approximate=True),

@@ -20,6 +20,9 @@ OPTIONS = {
     "avg_pool": ("sides",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
@@ -563,9 +566,17 @@ def _one_step(operators, node, own, x):
 
 
 def _recurrent(mode, states=1):
-    def recur(operators, node, own, x):
-        arrays = [x, own("packed")] + [own("start") for _ in range(states)]
+    def one_way(operators, node, own, x, packed):
+        arrays = [x, own(packed)] + [own("start") for _ in range(states)]
         return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode=mode)
+
+    def recur(operators, node, own, x):
+        found = one_way(operators, node, own, x, "packed")
+        if node.get("bidirectional"):
+            # Of its own layer that reads both ways, the second bias of the first way would not stay at zero.
+            back = one_way(operators, node, own, operators.reverse(x, axis=0), "back_packed")
+            found = operators.concat(found, operators.reverse(back, axis=0), dim=2)
+        return found
 
     return recur
 
@@ -774,20 +785,31 @@ def _turned(arrays, parts):
 
 
 def _packed(node, arrays):
-    """One vector: both matrices as (gates x units, in), an LSTM's gates i, f, g, o; the bias; a second one, zeros."""
-    parts = [
-        arrays["{}/{}".format(node["name"], role)].ravel()
-        for role in ("input", "recurrent", "bias")
-    ]
-    return {node["name"] + "/packed": np.concatenate(parts + [np.zeros_like(parts[-1])])}
+    """Of each way that a layer reads, one vector: both matrices as (gates x units, in), an LSTM's gates i, f, g, o; the
+    bias; a second one, zeros.
+    """
+    packed = {}
+    for way in _ways(node):
+        parts = [arrays[way + role].ravel() for role in ("input", "recurrent", "bias")]
+        packed[way + "packed"] = np.concatenate(parts + [np.zeros_like(parts[-1])])
+    return packed
 
 
 def _unpacked(spec, node, arrays):
     shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
-    rest, neutral = arrays[node["name"] + "/packed"], {}
-    for name in _names(node, shapes):
-        neutral[name], rest = np.split(rest, [int(np.prod(shapes[name]))])
+    neutral = {}
+    for way in _ways(node):
+        rest = arrays[way + "packed"]
+        for name in (way + "input", way + "recurrent", way + "bias"):
+            neutral[name], rest = np.split(rest, [int(np.prod(shapes[name]))])
     return neutral
+
+
+def _ways(node):
+    """What the names of a recurrent layer's arrays begin with, for each way that it reads."""
+    return [
+        node["name"] + "/" + way for way in ("", "back_")[: 1 + node.get("bidirectional", False)]
+    ]
 
 
 def array_of(values, target=None):

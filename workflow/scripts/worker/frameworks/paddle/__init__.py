@@ -30,6 +30,9 @@ OPTIONS = {
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
@@ -40,6 +43,7 @@ REASONS = {
 # Where a parameter of the specification lives in the layer.
 _WEIGHTED = {"weight": "weight", "bias": "bias"}
 _RECURRENT = {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"}
+_RECURRENT.update({"back_" + role: name + "_reverse" for role, name in _RECURRENT.items()})
 _HOMES = {
     "batch_norm": {"gamma": "weight", "beta": "bias"},
     "group_norm": {"gamma": "weight", "beta": "bias"},
@@ -269,11 +273,15 @@ def _recurrent(kind):
     Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
     """
 
+    def make(node):
+        way = "bidirect" if node.get("bidirectional") else "forward"
+        return Recurrent(node["in_shape"][-1], node["units"], direction=way, time_major=True)
+
     class Recurrent(kind):
         def forward(self, values):
             return super().forward(values)[0]
 
-    return lambda node: Recurrent(node["in_shape"][-1], node["units"], time_major=True)
+    return make
 
 
 class _Weighted(nn.Layer):

@@ -19,6 +19,9 @@ OPTIONS = {
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {
@@ -448,6 +451,20 @@ def _batch_norm(node, own, value):
     return found.y
 
 
+def _both_ways(recur):
+    """Returns a layer that may read its steps from the last one to the first, too."""
+
+    def layer(node, own, value):
+        found = recur(node, own, value)
+        if node.get("bidirectional"):
+            back = {role: own["back_" + role] for role in ("input", "recurrent", "bias")}
+            behind = tf.reverse(recur(node, back, tf.reverse(value, [0])), [0])
+            found = tf.concat([found, behind], -1)
+        return found
+
+    return layer
+
+
 def _lstm(node, own, value):
     """Returns a loop: unrolled, the first step would take three times as long to build, and XLA's eighteen times."""
     products, weight = _products(own, value), tf.convert_to_tensor(own["recurrent"])
@@ -627,9 +644,9 @@ LAYERS = {
     "sigmoid": lambda node, own, value: tf.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: tf.gather(own["weight"], value),
-    "lstm": _lstm,
-    "rnn": _rnn,
-    "gru": _gru,
+    "lstm": _both_ways(_lstm),
+    "rnn": _both_ways(_rnn),
+    "gru": _both_ways(_gru),
     "tanh": lambda node, own, value: tf.tanh(value),
     "gelu": lambda node, own, value: tf.nn.gelu(value, approximate=False),
     "gelu_tanh": lambda node, own, value: tf.nn.gelu(value, approximate=True),

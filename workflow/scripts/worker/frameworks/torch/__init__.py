@@ -22,6 +22,9 @@ OPTIONS = {
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
+    "lstm": ("bidirectional",),
+    "gru": ("bidirectional",),
+    "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}, "bfloat16": {}}
@@ -43,6 +46,16 @@ _MAY_BE_OVERWRITTEN = (
 )
 
 # Where a parameter of the specification lives in the module, and whether PyTorch keeps it transposed.
+_RECURRENT = {
+    "input": ("weight_ih_l0", True),
+    "recurrent": ("weight_hh_l0", True),
+    "bias": ("bias_ih_l0", False),
+}
+_BACK = {
+    "back_input": ("weight_ih_l0_reverse", True),
+    "back_recurrent": ("weight_hh_l0_reverse", True),
+    "back_bias": ("bias_ih_l0_reverse", False),
+}
 _HOMES = {
     "dense": {"weight": ("weight", True), "bias": ("bias", False)},
     "conv": {"weight": ("weight", False), "bias": ("bias", False)},
@@ -60,21 +73,9 @@ _HOMES = {
     "layer_scale": {"weight": ("weight", False)},
     "dense_within": {"weight": ("weight", True), "bias": ("bias", False)},
     "rbm": {"weight": ("weight", True), "visible": ("visible", False), "hidden": ("hidden", False)},
-    "rnn": {
-        "input": ("weight_ih_l0", True),
-        "recurrent": ("weight_hh_l0", True),
-        "bias": ("bias_ih_l0", False),
-    },
-    "gru": {
-        "input": ("weight_ih_l0", True),
-        "recurrent": ("weight_hh_l0", True),
-        "bias": ("bias_ih_l0", False),
-    },
-    "lstm": {
-        "input": ("weight_ih_l0", True),
-        "recurrent": ("weight_hh_l0", True),
-        "bias": ("bias_ih_l0", False),
-    },
+    "rnn": _RECURRENT,
+    "gru": _RECURRENT,
+    "lstm": _RECURRENT,
 }
 
 
@@ -144,7 +145,10 @@ class _Network(nn.Module):
             # A result is let go when its last reader has it, so that its memory is there for the next one.
             done = [source for source in set(sources) if last_reader[source] == name]
             self.plan.append((name, module, sources, done))
-            for role, (attribute, transposed) in sorted(_HOMES.get(op, {}).items()):
+            homes = dict(_HOMES.get(op, {}))
+            if node.get("bidirectional"):
+                homes.update(_BACK)
+            for role, (attribute, transposed) in sorted(homes.items()):
                 if role != "bias" or node.get("bias", True):
                     self.homes.append(("{}/{}".format(name, role), module, attribute, transposed))
 
@@ -393,29 +397,19 @@ def _as_product(node, module):
     return _Pointwise(node["in_shape"][0], node["channels"], 1, bias=node["bias"])
 
 
-class _LSTM(_bare(nn.LSTM)):
-    """An LSTM layer over (steps, batch, features); PyTorch's redundant second bias is kept at zero."""
-
-    def __init__(self, features, units):
-        super().__init__(features, units)
-        self.bias_hh_l0 = nn.Parameter(torch.zeros(4 * units), requires_grad=False)
-
-    def forward(self, values):
-        return super().forward(values)[0]
-
-
-def _recurrent(kind, gates):
-    """A module for such layers over (steps, batch, features); their second bias is kept at zero, as an LSTM's."""
+def _recurrent(kind, node):
+    """A module of such a layer over (steps, batch, features); PyTorch's redundant second bias is kept at zero."""
 
     class Recurrent(_bare(kind)):
-        def __init__(self, features, units):
-            super().__init__(features, units)
-            self.bias_hh_l0 = nn.Parameter(torch.zeros(gates * units), requires_grad=False)
-
         def forward(self, values):
             return super().forward(values)[0]
 
-    return Recurrent
+    bidirectional = node.get("bidirectional", False)
+    module = Recurrent(node["in_shape"][-1], node["units"], bidirectional=bidirectional)
+    for name in ("bias_hh_l0", "bias_hh_l0_reverse")[: 1 + bidirectional]:
+        zeros = torch.zeros(getattr(module, name).shape)
+        setattr(module, name, nn.Parameter(zeros, requires_grad=False))
+    return module
 
 
 _ConvTranspose2d = _bare(nn.ConvTranspose2d)
@@ -687,9 +681,9 @@ LAYERS = {
     "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
     "concat": lambda node, _: _Call(lambda *values: torch.cat(values, 1)),
     "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),
-    "lstm": lambda node, _: _LSTM(node["in_shape"][-1], node["units"]),
-    "rnn": lambda node, _: _recurrent(nn.RNN, 1)(node["in_shape"][-1], node["units"]),
-    "gru": lambda node, _: _recurrent(nn.GRU, 3)(node["in_shape"][-1], node["units"]),
+    "lstm": lambda node, _: _recurrent(nn.LSTM, node),
+    "rnn": lambda node, _: _recurrent(nn.RNN, node),
+    "gru": lambda node, _: _recurrent(nn.GRU, node),
     "tanh": lambda node, _: nn.Tanh(),
     "gelu": lambda node, _: _Call(getattr(functional, "gelu", _gelu_by_erf)),
     "gelu_tanh": lambda node, _: _Call(_gelu_tanh),
