@@ -370,3 +370,9 @@ def test_batch_normalisation_of_one_value_is_known():
     said = networks.single_values(specified(*layers), 1)
     assert "'batch_norm1' takes statistics of the mini-batch" in said
     assert not networks.single_values(specified(*layers), 2)
+
+
+def test_a_framework_may_have_second_biases_in_its_gru_alone():
+    """As Keras has."""
+    layers = [{"gru": {"units": 2}}, {"lstm": {"units": 3}}, {"lstm": {"units": 3}}]
+    assert networks.spare_parameters(specified(*layers, input=STEPS)) == {0, 6, 24, 30}

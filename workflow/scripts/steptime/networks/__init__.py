@@ -9,9 +9,9 @@ from steptime.networks.counts import (
     bytes_per_step,
     count_layers,
     count_parameters,
-    count_spare_parameters,
     flops_per_step,
     normalises,
     single_values,
+    spare_parameters,
 )
 from steptime.networks.specification import RECORDS, resolve, specify, tiny, used_records

@@ -1,6 +1,7 @@
 """What a specification adds up to: parameters, layers, operations and bytes of a training step."""
 
 import math
+from collections import Counter
 from typing import Any
 
 from shared.precisions import PRECISIONS, USUAL
@@ -15,9 +16,15 @@ def count_parameters(spec: Spec) -> int:
     return sum(math.prod(parameter["shape"]) for parameter in spec["parameters"])
 
 
-def count_spare_parameters(spec: Spec) -> int:
-    """Number of parameters that a framework may carry besides and not train."""
-    return sum(LAYERS[node["op"]].spare_parameters(node) for node in spec["nodes"])
+def spare_parameters(spec: Spec) -> set[int]:
+    """Numbers of parameters that a framework may carry besides and not train: those of all layers of some kinds."""
+    of_kinds: Counter[str] = Counter()
+    for node in spec["nodes"]:
+        of_kinds[node["op"]] += LAYERS[node["op"]].spare_parameters(node)
+    sums = {0}
+    for count in of_kinds.values():
+        sums |= {each + count for each in sums}
+    return sums
 
 
 def count_layers(spec: Spec) -> int:
