@@ -48,6 +48,16 @@ def in_front(node, own, x):
     return y[:, :, ::-1, ::-1], back
 
 
+def between_corners(node, own, x):
+    """An upsampling that lays the outer pixels' centres upon one another, as `align_corners=True` does."""
+    matrices = []
+    for extent in x.shape[2:]:
+        centres = np.linspace(0, extent - 1, node["factor"] * extent)
+        matrices.append(np.maximum(0, 1 - np.abs(centres[:, None] - np.arange(extent))))
+    rows, columns = matrices
+    return rows @ x @ columns.T, lambda dy: ([rows.T @ dy @ columns], {})
+
+
 def by_neighbours(node, own, x):
     """Attention that turns each number with its neighbour, as the authors of rotary positions wrote it."""
     size = node["shape"][-1] // node["heads"]
@@ -107,6 +117,10 @@ PLANTED = {
     ),
     "an epsilon of groups that is not asked": wrong(
         "group_norm epsilon", **without("group_norm", "epsilon")
+    ),
+    "pixels between the corners": wrong("upsample bilinear", upsample=between_corners),
+    "repeated pixels for those between": wrong(
+        "upsample bilinear", **without("upsample", "bilinear")
     ),
     "heads turned by neighbours": wrong("attention rotary", attention=by_neighbours),
     "keys for other heads": wrong("attention kv_heads", attention=in_turn),

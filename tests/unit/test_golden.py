@@ -7,7 +7,7 @@ from examples import CATALOGUE
 from shared import data
 from shared.narrow import BATCH
 from steptime import networks
-from steptime.networks.layers import LAYERS, rbm
+from steptime.networks.layers import LAYERS, rbm, upsample
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 from steptime.prove.compare import TOLERANCES
@@ -113,6 +113,14 @@ def test_rounding_cannot_fail_a_proof(network):
         for name, gradient in driven(exact.gradients).items():
             miss = np.linalg.norm(rounded.gradients[name] - gradient) / np.linalg.norm(gradient)
             assert miss < TOLERANCES["update"] / 2, name
+
+
+def test_a_pixel_between_two_counts_each_by_how_near_it_is():
+    """Of two rows, at 0 and 1: for a factor of 2 there are rows at -1/4, 1/4, 3/4 and 5/4, the outer ones held."""
+    four = [[1, 0], [0.75, 0.25], [0.25, 0.75], [0, 1]]
+    assert np.array_equal(upsample.weights(2, 2), four)
+    six = np.array([[3, 0], [3, 0], [2, 1], [1, 2], [0, 3], [0, 3]]) / 3
+    assert np.allclose(upsample.weights(3, 2), six, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("network", CATALOGUE)

@@ -105,8 +105,43 @@ def mapped(of_module, shape):
     return module.imported(of_module, job, "net")
 
 
+def upsampling(align_corners=False, wide=16):
+    """A graph of a convolution whose image is made larger, by interpolation."""
+    large = [8, 4, 12, wide]
+    nodes = [
+        call("c", "conv2d", [8, 4, 6, 8], of("x"), of("w"), None, [1, 1], [1, 1]),
+        call("u", "upsample_bilinear2d", large, of("c"), None, align_corners, [2.0, wide / 8]),
+        call("f", "flatten", [8, 48 * wide], of("u"), 1),
+        call("o", "linear", [8, 5], of("f"), of("h")),
+    ]
+    return graph(nodes, {"w": [4, 3, 3, 3], "h": [5, 48 * wide]}, [3, 6, 8])
+
+
+def one_dimensional(shape=(2, 40)):
+    """A graph of convolutions along steps: one with a stride, a depthwise one with gaps, added to what it was given."""
+    parameters = {"w": [4, 2, 5], "b": [4], "g": [4], "be": [4], "d": [4, 1, 3], "h": [5, 4]}
+    maps, small, none = [8, 4, 20], [8, 4, 10], [None, None]
+    taken = of("x")
+    nodes = []
+    if len(shape) == 1:
+        nodes, taken = [call("v", "unsqueeze", [8, 1, *shape], of("x"), 1)], of("v")
+        parameters["w"] = [4, 1, 5]
+    nodes += [
+        call("c", "conv1d", maps, taken, of("w"), of("b"), [2], [2], path="conv"),
+        call("n", "batch_norm", maps, of("c"), of("g"), of("be"), *none, True, 0.1, 1e-5, True),
+        call("r", "relu", maps, of("n")),
+        call("p", "max_pool1d", small, of("r"), [2], [2]),
+        call("d1", "conv1d", small, of("p"), of("d"), None, [1], [2], [2], 4),
+        call("a", "add", small, of("d1"), of("p")),
+        call("m", "mean", [8, 4], of("a"), [-1]),
+        call("o", "linear", [8, 5], of("m"), of("h")),
+    ]
+    return graph(nodes, parameters, list(shape))
+
+
 def as_theirs(values, how):
     values = values.T if how in ("transposed", "of one pixel") else values
+    values = values[:, :, 0] if how == "one row" else values
     return values[:, :, None, None] if how == "of one pixel" else values
 
 
@@ -322,6 +357,53 @@ def test_dropout_of_shares_is_written(given, written):
         graph(nodes, {f"{n}w": [4, 3] for n in "qkv"} | {"h": [5, 4]}, [6, 3]), [6, 3]
     )
     assert layers[1].options == {"heads": 2} | written
+
+
+def test_an_image_is_upsampled_between_its_pixels_but_not_its_corners():
+    layers, content = mapped(upsampling(), [3, 6, 8])
+    assert layers[1].options == {"factor": 2, "bilinear": True}
+    assert networks.specify("net", {"net": content})["options"] == ["upsample bilinear"]
+    with pytest.raises(InputError) as error:
+        mapped(upsampling(align_corners=True), [3, 6, 8])
+    told = "upsample_bilinear2d once, with align_corners=True: no layer kind has that"
+    assert f"{told}. Nearest: align_corners=False." in str(error.value)
+    with pytest.raises(InputError, match="a factor that is no whole number"):
+        mapped(upsampling(wide=12), [3, 6, 8])
+
+
+@pytest.mark.parametrize("shape", [(2, 40), (40,)])
+def test_what_is_convolved_along_steps_is_an_image_of_one_row(shape):
+    layers, content = mapped(one_dimensional(shape), [*shape])
+    channels = 2 if len(shape) > 1 else 1
+    assert content["input"] == {"kind": "image", "shape": [channels, 1, 40]}
+    first, *_, apart = (layer.options for layer in layers if "conv" in layer.kind)
+    assert first == {"channels": 4, "kernel": [1, 5], "stride": 2, "padding": [0, 2]}
+    gaps = {"padding": [0, 2], "dilation": 2, "groups": 4, "bias": False}
+    assert apart == {"channels": 4, "kernel": [1, 3]} | gaps
+    assert layers[3].options == {"kernel": [1, 2], "stride": 2}
+    spec = networks.specify("net", {"net": content})
+    arrays = stepped(layers, spec)
+    # As the module takes them.
+    arrays["inputs"] = arrays["inputs"].reshape(8, *shape)
+    assert not proof.compare(spec, layers, arrays).reason
+    turned = arrays | {"parameter/w": arrays["parameter/w"][..., ::-1]}
+    assert "its outputs differ by" in proof.compare(spec, layers, turned).reason
+    # Of five columns, the pool would leave one.
+    small = networks.specify("net", {"net": content}, narrow=True)
+    assert small["input"]["shape"] == [channels, 1, 10]
+
+
+def test_a_sequence_that_is_convolved_is_refused_with_what_to_give_instead():
+    nodes = one_dimensional()
+    turn = call("t", "transpose", [8, 2, 40], of("x"), 1, 2)
+    place = next(at for at, node in enumerate(nodes["nodes"]) if node["op"] == "input")
+    nodes["nodes"][place]["shape"] = [8, 40, 2]
+    nodes["nodes"][place + 1]["args"][0] = of("t")
+    nodes["nodes"].insert(place + 1, turn)
+    with pytest.raises(InputError) as error:
+        mapped(nodes, [40, 2])
+    said = "net uses conv1d once (conv), a sequence that is convolved: no layer kind has that. "
+    assert f"{said}Nearest: an input of batch, channels and steps" in str(error.value)
 
 
 def chain(*layers):

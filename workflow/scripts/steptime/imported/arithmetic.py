@@ -34,7 +34,7 @@ class Arithmetic(Layers):
         if (
             x.form == "image"
             and bare(x.dims[-1]) == bare(x.axes[1])
-            and len(x.dims) == 4
+            and (len(x.dims) == 4 or len(x.dims) == 3 and not bare(x.axes[2]))
             and not x.fixed
         ):
             return self.pixelwise(x, units, own, bias)
@@ -69,7 +69,26 @@ class Arithmetic(Layers):
         wants(isinstance(weight, Parameter), "a product of two values")
         return self.op_linear(x, turned(weight))
 
-    def op_conv2d(self, x, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
+    def op_conv1d(self, x, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
+        """Returns a convolution of an image with one row, which PyTorch makes of it, too."""
+        wants(x.form != "sequence" or x.layer == "refused", "a sequence that is convolved")
+        out, channels, kernel = weight.shape
+        weight = replace(weight, shape=[out, channels, 1, kernel])
+        padding = padding if isinstance(padding, str) else [0, *padding]
+        # In one row, a window of one row has the same place by any stride and dilation.
+        return self.op_conv2d(x, weight, bias, stride, padding, dilation, groups, "one row")
+
+    def op_conv2d(
+        self,
+        x,
+        weight,
+        bias=None,
+        stride=(1,),
+        padding=(0,),
+        dilation=(1,),
+        groups=1,
+        how="same",
+    ):
         out, _, *kernel = weight.shape
         if isinstance(padding, str):
             even = any(
@@ -80,7 +99,7 @@ class Arithmetic(Layers):
                 (size - 1) * apart // 2 * (padding == "same")
                 for size, apart in zip(kernel, _both(dilation), strict=True)
             ]
-        own = {"weight": [(weight.name, "same")]} | (
+        own = {"weight": [(weight.name, how)]} | (
             {"bias": [(bias.name, "same")]} if bias is not None else {}
         )
         options: dict[str, Any] = {"channels": out, "kernel": _sides(kernel)}
@@ -98,7 +117,8 @@ class Arithmetic(Layers):
             options = {"units": out} | ({} if bias is not None else {"bias": False})
             last = (views.Atom(out),)
             name = self.add("dense", [x.layer], options, **own)
-            return replace(x, layer=name, axes=(x.axes[0], last), dims=(x.dims[0], last, (), ()))
+            ones = ((),) * (len(self.shape) - 2)
+            return replace(x, layer=name, axes=(x.axes[0], last), dims=(x.dims[0], last, *ones))
         x = self.as_image(x)
         kind = "grouped_conv" if groups > 1 else "conv"
         options |= {"groups": groups} if groups > 1 else {}
@@ -227,9 +247,20 @@ class Arithmetic(Layers):
         )
         return self.pooled(x, "avg_pool", kernel, stride, padding, up)
 
+    def op_max_pool1d(self, x, kernel, stride=(), padding=(0,), dilation=(1,), up=False):
+        kernel, padding, stride = [1, *kernel], [0, *padding], stride or kernel
+        return self.op_max_pool2d(x, kernel, stride, padding, dilation, up)
+
+    def op_avg_pool1d(self, x, kernel, stride=(), padding=(0,), up=False, counts=True):
+        if [*kernel] == x.shape[2:] and not any(padding):
+            return self.op_mean(x, [2], True)
+        kernel, padding, stride = [1, *kernel], [0, *padding], stride or kernel
+        return self.op_avg_pool2d(x, kernel, stride, padding, up, counts)
+
     def pooled(self, x, kind, kernel, stride, padding, up):
         x, stride = self.as_image(x), stride or kernel
-        sides = zip(x.shape[2:], _both(kernel), _both(stride), _both(padding), strict=True)
+        rows_and_columns = [1, *x.shape[2:]][-2:]
+        sides = zip(rows_and_columns, _both(kernel), _both(stride), _both(padding), strict=True)
         rests = {(extent + 2 * edge - size) % step for extent, size, step, edge in sides}
         options = {"kernel": _sides(kernel), "stride": _sides(stride)} | (
             {"padding": _sides(padding)} if any(padding) else {}
@@ -250,8 +281,11 @@ class Arithmetic(Layers):
         return self.image(x, self.add("adaptive_avg_pool", [x.layer], {"size": height}))
 
     def op_adaptive_avg_pool1d(self, x, size):
-        wants([*size] == [1], "more than one step")
-        return self.op_mean(x, [2], True)
+        if [*size] == [1]:
+            return self.op_mean(x, [2], True)
+        steps, (parts,) = x.shape[2], size
+        wants(steps % parts == 0, "parts of other numbers of steps")
+        return x if steps == parts else self.op_avg_pool1d(x, [steps // parts])
 
     def op_pow(self, x, power):
         wants(power in (2, 3) and isinstance(x, Value), "")
@@ -359,7 +393,7 @@ class Arithmetic(Layers):
             x, other = (other, x) if x.form == "row" else (x, other)
             x, other = self.as_image(x), self.settled(other)
             wants(
-                other.form == "row" and len(other.dims) == 4 and bare(other.dims[1]),
+                other.form == "row" and len(other.dims) == len(x.dims) and bare(other.dims[1]),
                 "factors of other shapes",
             )
             return replace(x, layer=self.add("scale_channels", [x.layer, other.layer]))

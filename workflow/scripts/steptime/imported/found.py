@@ -166,9 +166,13 @@ class Layers:
         )
 
     def image(self, x, name):
-        """Returns the output of a layer that makes an image of the shape that the node has."""
-        value = fresh(name, self.shape)
-        return replace(value, axes=(x.axes[0], *value.axes[1:]), dims=(x.dims[0], *value.dims[1:]))
+        """Returns the output of a layer that makes an image of the shape that the node has, one row of which may be
+        left out.
+        """
+        _, channels, *extents = fresh(name, self.shape).axes
+        one_row = ((),) if len(extents) == 1 else ()
+        axes = (x.axes[0], channels, *one_row, *extents)
+        return Value(name, axes, (x.dims[0], channels, *extents))
 
 
 def is_step(value: Any, step: str) -> bool:

@@ -4,13 +4,13 @@ Each layer keeps the path of its module, and where each of its parameters comes 
 too: all of it is told at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steptime.imported.found import Parameter, Partial
 from steptime.imported.sequences import Sequences
 from steptime.imported.shapes import Shapes
-from steptime.imported.views import Misfit, Value, fresh
+from steptime.imported.views import Misfit, Value, fresh, sizes
 
 Graph = dict[str, Any]
 # What does nothing to a value but for what a view says.
@@ -21,13 +21,19 @@ POINTWISE = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "silu": "silu", "relu6": "relu6",
     "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid", "elu": "elu", "softplus": "softplus",
 }  # fmt: skip
+# What may stand between an input of channels and steps and the convolution that makes it an image of one row.
+BEFORE_CONV1D = NOTHING | POINTWISE.keys() | {
+    "unsqueeze", "view", "reshape", "dropout", "pad", "constant_pad_nd", "batch_norm", "group_norm",
+    "max_pool1d", "avg_pool1d",
+}  # fmt: skip
 # What to write in the module in place of an operator, or of what it has.
 NEAREST = {
     "hardtanh": "relu6", "selu": "elu", "mish": "silu", "prelu": "leaky_relu",
     "softmax": "leave it out: the loss has it", "log_softmax": "leave it out: the loss has it",
     "attention": "scaled_dot_product_attention (nn.MultiheadAttention: need_weights=False)",
-    "conv1d": "conv2d, of images with one row", "bmm": "scaled_dot_product_attention",
-    "matmul": "scaled_dot_product_attention, or linear", "upsample_bilinear2d": "upsample (nearest)",
+    "bmm": "scaled_dot_product_attention", "matmul": "scaled_dot_product_attention, or linear",
+    "with align_corners=True": "align_corners=False", "upsample_bicubic2d": "upsample (bilinear)",
+    "a sequence that is convolved": "an input of batch, channels and steps that is not transposed",
     "layer_norm": "layer_norm with weight and bias of the last axis", "instance_norm": "group_norm",
     "clamp": "relu6", "pad": "the padding of the layer behind it", "zeros_like": "nothing: states begin at zero",
     "with padding_idx": "embedding without it",
@@ -61,6 +67,8 @@ class Mapper(Sequences, Shapes):
         self.refusals: list[Refusal] = []
         self.values: dict[str, Any] = {}
         self.output = ""
+        # The shape of a sample, as our network takes it.
+        self.input_shape: list[int] = []
         weights = {node["name"]: node.get("parameter", "") for node in graph["nodes"]}
         for node in graph["nodes"]:
             if node["op"] in ("linear", "embedding"):
@@ -76,7 +84,7 @@ class Mapper(Sequences, Shapes):
             if op == "parameter":
                 self.values[name] = Parameter(node["parameter"], node["shape"])
             elif op == "input":
-                self.values[name] = fresh("input", node["shape"])
+                self.values[name] = self.entered(node)
             elif op == "constant":
                 self.values[name] = node
             elif op == "output":
@@ -88,6 +96,27 @@ class Mapper(Sequences, Shapes):
                 self.values[name] = self.one(node)
         self.drop_unused()
         self.refusals = gathered(self.refusals)
+
+    def entered(self, node: Graph) -> Value:
+        """Returns the input: where a conv1d reads it, an image of one row, of (channels, steps) or of steps alone."""
+        value = fresh("input", node["shape"])
+        if len(node["shape"]) in (2, 3) and self.is_convolved(node["name"]):
+            batch, *channels, steps = value.axes
+            value = replace(value, axes=(batch, *(channels or [()]), (), steps))
+        self.input_shape = [sizes(atoms) for atoms in value.axes[1:]]
+        return value
+
+    def is_convolved(self, name: str) -> bool:
+        """Tells whether a conv1d reads a value, if only behind what leaves its axes in their places."""
+        seen = {name}
+        for node in self.graph["nodes"]:
+            if seen.isdisjoint(_names(node.get("args", []))[:1]):
+                continue
+            if node["op"] == "conv1d":
+                return True
+            if node["op"].rstrip("_") in BEFORE_CONV1D:
+                seen.add(node["name"])
+        return False
 
     def one(self, node: Graph) -> Any:
         """Says what a node gives, or None where it is refused."""

@@ -145,7 +145,7 @@ def imported(
     layers = entries.started(entries.renamed(mapping.layers))
     if reason := proof.placed(layers, graph["parameters"]):
         raise InputError(f"{label} is not imported: {reason}.")
-    content = entries.entry(layers, label, job["shape"], job["vocabulary"], job["loss"])
+    content = entries.entry(layers, label, mapping.input_shape, job["vocabulary"], job["loss"])
     try:
         spec = networks.specify(label, {label: content})
     except ValueError as error:

@@ -65,9 +65,9 @@ class Shapes(Layers):
 
     def op_pad(self, x, pads, mode="constant", value=None):
         wants(mode == "constant" and not value, f"with {mode} values of {value}")
-        wants(len(pads) == 4 and min(pads) >= 0, "of other axes than rows and columns")
+        wants(len(pads) in (2, 4) and min(pads) >= 0, "of other axes than rows and columns")
         x = self.as_image(x)
-        left, right, top, bottom = pads
+        left, right, top, bottom = [*pads, 0, 0][:4]
         options = {"rows": [top, bottom], "columns": [left, right]}
         return self.image(x, self.add("pad", [x.layer], options))
 
@@ -175,7 +175,15 @@ class Shapes(Layers):
         return self.image(parts[0], self.add("concat", [part.layer for part in parts]))
 
     def op_upsample_nearest2d(self, x, size=None, *scales):
+        return self.upsampled(x, {})
+
+    def op_upsample_bilinear2d(self, x, size, align_corners, *scales):
+        wants(not align_corners, "with align_corners=True")
+        return self.upsampled(x, {"bilinear": True})
+
+    def upsampled(self, x, options):
         x = self.as_image(x)
         factors = {new / old for new, old in zip(self.shape[2:], x.shape[2:], strict=True)}
         wants(len(factors) == 1 and min(factors) % 1 == 0, "a factor that is no whole number")
-        return self.image(x, self.add("upsample", [x.layer], {"factor": int(min(factors))}))
+        options = {"factor": int(min(factors))} | options
+        return self.image(x, self.add("upsample", [x.layer], options))

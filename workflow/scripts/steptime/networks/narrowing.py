@@ -78,9 +78,11 @@ def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
     wide = _wide_maps(specify(entry))
     while True:
         channels, *extents = entry["input"]["shape"]
-        if min(extents) % 2:
+        # An image of one row keeps it.
+        long = [extent for extent in extents if extent > 1]
+        if not long or any(extent % 2 for extent in long):
             return entry
-        shape = [channels, *(extent // 2 for extent in extents)]
+        shape = [channels, *(extent // 2 if extent > 1 else 1 for extent in extents)]
         smaller = _fitting(entry | {"input": entry["input"] | {"shape": shape}}, specify)
         if smaller is None or not wide <= _wide_maps(specify(smaller)):
             return entry
@@ -88,9 +90,10 @@ def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
 
 
 def _wide_maps(spec: Any) -> set[str]:
-    """Returns the layers whose images have two rows and columns at least."""
+    """Returns the layers whose images have two rows and columns at least; of an input of one row, two columns."""
+    one_row = spec["input"]["shape"][1] == 1
     return {
         node["name"]
         for node in spec["nodes"]
-        if len(node["shape"]) == 3 and min(node["shape"][1:]) > 1
+        if len(node["shape"]) == 3 and min(node["shape"][2 if one_row else 1 :]) > 1
     }

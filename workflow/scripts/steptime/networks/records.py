@@ -44,7 +44,7 @@ WISHES = {
     "return_sequences": "write last_step behind the layer where one step is wanted",
     "betas": "write beta1 and beta2, each with its number",
     "reshape": "write flatten, unstack or patches where it is one of them, or leave it out",
-    "conv1d": "write an input of kind image, [features, 1, steps], and conv, or leave it out",
+    "conv1d": "write an input of kind image, [channels, 1, steps], and conv with kernel: [1, k]",
     "label_smoothing": "leave it out: the loss is that of the plain labels",
 }
 for missing in ("selu", "prelu", "mish"):

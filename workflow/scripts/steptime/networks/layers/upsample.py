@@ -1,6 +1,11 @@
-"""Each pixel of an image `factor` times, in rows and in columns."""
+"""An image of `factor` times as many rows and columns: each pixel repeated, or with `bilinear` between its neighbours.
 
-from steptime.networks.layers import CONV, IMAGES, LayerKind
+A pixel is where its centre is: of row i of the output, ((i + 1/2) / factor - 1/2) rows from the first one. Between two
+rows, each counts by how near it is; beyond the first and the last one, that row alone does. Columns are alike.
+"""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import CONV, IMAGES, SWITCH, LayerKind
 
 
 def shape(node, source):
@@ -8,7 +13,16 @@ def shape(node, source):
     return [channels, height * node["factor"], width * node["factor"]]
 
 
+def weights(factor, extent):
+    """Says what each of `extent` rows is to each row of the output: (factor * extent, extent)."""
+    centres = (np.arange(factor * extent) + 0.5) / factor - 0.5
+    inside = np.clip(centres, 0, extent - 1)
+    return np.maximum(0.0, 1.0 - np.abs(inside[:, None] - np.arange(extent)))
+
+
 def forward(node, own, x):
+    if node.get("bilinear"):
+        return between(node["factor"], x)
     factor, (batch, channels, height, width) = node["factor"], x.shape
 
     def backward(dy):
@@ -18,10 +32,20 @@ def forward(node, own, x):
     return x.repeat(factor, 2).repeat(factor, 3), backward
 
 
+def between(factor, x):
+    rows, columns = (weights(factor, extent) for extent in x.shape[2:])
+    return rows @ x @ columns.T, lambda dy: ([rows.T @ dy @ columns], {})
+
+
+BILINEAR = [{"upsample": {"factor": factor, "bilinear": True}} for factor in (2, 3)]
+
 LAYER = LayerKind(
     forward,
     takes=("image",),
     needs=("factor",),
+    # Of an image that is no square, by an even and an odd factor.
+    options={"bilinear": (IMAGES | {"shape": [3, 3, 4]}, [CONV, *BILINEAR, "flatten"])},
+    values={"bilinear": SWITCH},
     shape=shape,
     example=(IMAGES, [CONV, {"upsample": {"factor": 2}}, "flatten"]),
 )

@@ -22,6 +22,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
@@ -411,6 +412,10 @@ def _shares(size, extent):
 
 
 def _upsample(node, own, value):
+    if node.get("bilinear"):
+        _, height, width = node["shape"]
+        shape = (value.shape[0], height, width, value.shape[3])
+        return jax.image.resize(value, shape, "bilinear")
     return jnp.repeat(jnp.repeat(value, node["factor"], 1), node["factor"], 2)
 
 

@@ -20,6 +20,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
@@ -653,7 +654,9 @@ LAYERS = {
         if node["size"] > 1
         else layers.GlobalAveragePooling2D(keepdims=True)
     ),
-    "upsample": lambda node, own: layers.UpSampling2D(node["factor"]),
+    "upsample": lambda node, own: layers.UpSampling2D(
+        node["factor"], interpolation="bilinear" if node.get("bilinear") else "nearest"
+    ),
     "channel_shuffle": _channel_shuffle,
     "local_response_norm": _local_response_norm,
     "group_norm": lambda node, own: layers.GroupNormalization(

@@ -18,6 +18,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "lstm": ("bidirectional",),
@@ -422,6 +423,15 @@ def _conv(operators, node, own, x):
     return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **window)
 
 
+def _upsample(operators, node, own, x):
+    if node.get("bilinear"):
+        _, height, width = node["shape"]
+        return operators.contrib.BilinearResize2D(
+            x, height=height, width=width, align_corners=False
+        )
+    return operators.UpSampling(x, scale=node["factor"], sample_type="nearest")
+
+
 def _conv_transpose(operators, node, own, x):
     if node["channels"] == 1 and hasattr(operators, "col2im"):
         return _transposed_product(operators, node, own, x)
@@ -622,9 +632,7 @@ LAYERS = {
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "grouped_conv": _conv,
-    "upsample": lambda operators, node, own, x: operators.UpSampling(
-        x, scale=node["factor"], sample_type="nearest"
-    ),
+    "upsample": _upsample,
     "avg_pool": lambda operators, node, own, x: operators.Pooling(
         x, pool_type="avg", **_window(node)
     ),

@@ -27,6 +27,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
@@ -456,7 +457,9 @@ LAYERS = {
         node["kernel"], node["stride"], node["padding"], exclusive=False
     ),
     "adaptive_avg_pool": lambda node: nn.AdaptiveAvgPool2D(node["size"]),
-    "upsample": lambda node: nn.Upsample(scale_factor=node["factor"]),
+    "upsample": lambda node: nn.Upsample(
+        scale_factor=node["factor"], mode="bilinear" if node.get("bilinear") else "nearest"
+    ),
     "channel_shuffle": lambda node: nn.ChannelShuffle(node["groups"]),
     "local_response_norm": lambda node: nn.LocalResponseNorm(
         node["size"], 1 / node["inverse_alpha"]

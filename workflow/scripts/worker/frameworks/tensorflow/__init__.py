@@ -16,6 +16,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
@@ -399,6 +400,9 @@ def _shares(size, extent):
 
 
 def _upsample(node, own, value):
+    if node.get("bilinear"):
+        # Of any type it makes a float32.
+        return tf.cast(tf.image.resize(value, node["shape"][1:]), value.dtype)
     return tf.repeat(tf.repeat(value, node["factor"], 1), node["factor"], 2)
 
 

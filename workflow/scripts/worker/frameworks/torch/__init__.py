@@ -19,6 +19,7 @@ OPTIONS = {
     "grouped_conv": ("sides", "dilation"),
     "max_pool": ("sides", "up"),
     "avg_pool": ("sides",),
+    "upsample": ("bilinear",),
     "batch_norm": ("epsilon", "momentum"),
     "group_norm": ("epsilon",),
     "attention": ("kv_heads", "rotary", "dropout"),
@@ -610,6 +611,12 @@ def _shuffled(groups, values):
     return parts.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
+def _upsample(node):
+    if node.get("bilinear"):
+        return nn.Upsample(scale_factor=node["factor"], mode="bilinear", align_corners=False)
+    return nn.Upsample(scale_factor=node["factor"])
+
+
 def _conv(node, **more):
     sizes = [node[key] for key in ("channels", "kernel", "stride", "padding")]
     more = dict(more, bias=node["bias"], dilation=node.get("dilation", 1))
@@ -647,7 +654,7 @@ LAYERS = {
     "max_pool": lambda node, _: nn.MaxPool2d(*_window(node), ceil_mode=node.get("up", False)),
     "avg_pool": lambda node, _: nn.AvgPool2d(*_window(node)),
     "adaptive_avg_pool": lambda node, _: nn.AdaptiveAvgPool2d(node["size"]),
-    "upsample": lambda node, _: nn.Upsample(scale_factor=node["factor"]),
+    "upsample": lambda node, _: _upsample(node),
     "channel_shuffle": lambda node, _: _Call(lambda values: _shuffled(node["groups"], values)),
     "local_response_norm": lambda node, _: nn.LocalResponseNorm(
         node["size"], 1 / node["inverse_alpha"]
