@@ -115,6 +115,83 @@ class Recurrent(nn.Module):
         return self.head(torch.cat([ends[-2], ends[-1]], 1))
 
 
+class M5(nn.Module):
+    """Of raw sound, with M5's kernels of 80 and 3 steps (Dai et al. 2017); a mean over all steps."""
+
+    def __init__(self, wide=32, stride=4, classes=35):
+        super().__init__()
+        sizes = [
+            (1, wide, 80, stride),
+            (wide, wide, 3),
+            (wide, 2 * wide, 3),
+            (2 * wide, 2 * wide, 3),
+        ]
+        self.blocks = nn.Sequential(
+            *(
+                nn.Sequential(nn.Conv1d(*each), nn.BatchNorm1d(each[1]), nn.ReLU(), nn.MaxPool1d(4))
+                for each in sizes
+            )
+        )
+        self.head = nn.Linear(2 * wide, classes)
+
+    def forward(self, x):
+        return self.head(self.blocks(x).mean(-1))
+
+
+class Gated(nn.Module):
+    """Along steps alone: "same" and causal padding, depthwise, gates, squeeze and excitation, average pools."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(1, 16, 7, padding="same")
+        self.deep = nn.Conv1d(16, 16, 5, stride=2, padding=2, groups=16, bias=False)
+        self.point, self.norm = nn.Conv1d(16, 16, 1), nn.GroupNorm(4, 16)
+        self.sides = nn.ModuleList(nn.Conv1d(16, 16, 2, dilation=4) for _ in range(2))
+        self.down, self.up = nn.Conv1d(16, 4, 1), nn.Conv1d(4, 16, 1)
+        self.one, self.two = nn.Linear(16, 32), nn.Linear(32, 16)
+        self.head = nn.Linear(16 * 8, 6)
+
+    def forward(self, x):
+        x = functional.leaky_relu(self.first(x.unsqueeze(1)))
+        x = self.norm(self.point(self.deep(x)))
+        first, second = (side(functional.pad(x, (4, 0))) for side in self.sides)
+        x = x + torch.tanh(first) * torch.sigmoid(second)
+        squeezed = functional.relu(self.down(functional.adaptive_avg_pool1d(x, 1)))
+        x = functional.avg_pool1d(x * torch.sigmoid(self.up(squeezed)), 2)
+        x = x + self.two(functional.gelu(self.one(x.transpose(1, 2)))).transpose(1, 2)
+        return self.head(functional.adaptive_avg_pool1d(x, 8).flatten(1))
+
+
+class UNet(nn.Module):
+    """Of two levels, upsampled between pixels; a map of one class, as a row."""
+
+    def __init__(self, wide=16, corners=False):
+        super().__init__()
+        self.pool = nn.MaxPool2d(2)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=corners)
+        self.one, self.two = self.pair(3, wide), self.pair(wide, 2 * wide)
+        self.deep = self.pair(2 * wide, 4 * wide)
+        self.back, self.last = self.pair(6 * wide, 2 * wide), self.pair(3 * wide, wide)
+        self.head = nn.Conv2d(wide, 1, 1)
+
+    def pair(self, before, after):
+        both = ((before, after), (after, after))
+        return nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Conv2d(*each, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()
+                )
+                for each in both
+            )
+        )
+
+    def forward(self, x):
+        one = self.one(x)
+        two = self.two(self.pool(one))
+        x = self.back(torch.cat([two, self.up(self.deep(self.pool(two)))], 1))
+        return self.head(self.last(torch.cat([one, self.up(x)], 1))).flatten(1)
+
+
 class Refused(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Linear(6, 5), nn.Mish(), nn.Linear(5, 5), nn.LogSoftmax(1))

@@ -371,6 +371,16 @@ def test_an_image_is_upsampled_between_its_pixels_but_not_its_corners():
         mapped(upsampling(wide=12), [3, 6, 8])
 
 
+def test_an_output_of_one_channel_is_in_order():
+    """Of an axis of one, no order can be seen: a U-Net's map of a single class, as a row."""
+    nodes = [
+        call("c", "conv2d", [8, 1, 6, 8], of("x"), of("w"), None, [1, 1], [1, 1]),
+        call("f", "flatten", [8, 48], of("c"), 1),
+    ]
+    layers, _ = mapped(graph(nodes, {"w": [1, 3, 3, 3]}, [3, 6, 8]), [3, 6, 8])
+    assert [layer.kind for layer in layers] == ["conv", "flatten"]
+
+
 @pytest.mark.parametrize("shape", [(2, 40), (40,)])
 def test_what_is_convolved_along_steps_is_an_image_of_one_row(shape):
     layers, content = mapped(one_dimensional(shape), [*shape])

@@ -48,6 +48,22 @@ def from_source(source, folder, *options):
                 "scale_channels": {},
             },
         ),
+        (
+            "Gated",
+            ["--input", "32"],
+            {
+                "conv": {"kernel": [1, 7], "padding": [0, 3]},
+                "grouped_conv": {"kernel": [1, 5], "stride": 2},
+                "pad": {"rows": [0, 0], "columns": [4, 0]},
+                "avg_pool": {"kernel": [1, 2]},
+                "scale_channels": {},
+            },
+        ),
+        (
+            "UNet",
+            ["--input", "3x16x16", "--loss", "mean_squares"],
+            {"upsample": {"factor": 2, "bilinear": True}, "concat": {}},
+        ),
         ("Llama", WORDS, {"attention": {"kv_heads": 1, "rotary": 10000.0, "causal": True}}),
         ("Encoder", WORDS, {"attention": {"heads": 3, "causal": True, "dropout": 0.1}}),
         pytest.param(

@@ -10,7 +10,7 @@ from typing import Any
 from steptime.imported.found import Parameter, Partial
 from steptime.imported.sequences import Sequences
 from steptime.imported.shapes import Shapes
-from steptime.imported.views import Misfit, Value, fresh, sizes
+from steptime.imported.views import Misfit, Value, fresh, shown, sizes
 
 Graph = dict[str, Any]
 # What does nothing to a value but for what a view says.
@@ -169,7 +169,7 @@ class Mapper(Sequences, Shapes):
             if (
                 value.layer != "refused"
                 and len(value.dims) == len(value.axes)
-                and value.dims != value.axes
+                and shown(value.dims) != shown(value.axes)
             ):
                 raise Misfit("its output has its axes in another order")
             self.output = value.layer

@@ -413,10 +413,23 @@ def _shares(size, extent):
 
 def _upsample(node, own, value):
     if node.get("bilinear"):
-        _, height, width = node["shape"]
-        shape = (value.shape[0], height, width, value.shape[3])
-        return jax.image.resize(value, shape, "bilinear")
+        return _between(_between(value, 1, node["factor"]), 2, node["factor"])
     return jnp.repeat(jnp.repeat(value, node["factor"], 1), node["factor"], 2)
+
+
+def _between(value, axis, factor):
+    """Returns `factor` pixels for each one of an axis, between it and its neighbours.
+
+    `jax.image.resize` multiplies by a matrix in its place, which takes half as long again on CPUs.
+    """
+    extent, around = value.shape[axis], [(0, 0)] * 4
+    around[axis] = (1, 1)
+    wide = jnp.pad(value, around, "edge")
+    before = lax.slice_in_dim(wide, 0, extent, axis=axis)
+    behind = lax.slice_in_dim(wide, 2, extent + 2, axis=axis)
+    shares = [(place + 0.5) / factor - 0.5 for place in range(factor)]
+    parts = [value + abs(share) * ((behind if share > 0 else before) - value) for share in shares]
+    return jnp.stack(parts, axis + 1).reshape(*value.shape[:axis], -1, *value.shape[axis + 1 :])
 
 
 def _channel_shuffle(node, own, value):
