@@ -388,7 +388,7 @@ def test_what_is_convolved_along_steps_is_an_image_of_one_row(shape):
     assert content["input"] == {"kind": "image", "shape": [channels, 1, 40]}
     first, *_, apart = (layer.options for layer in layers if "conv" in layer.kind)
     assert first == {"channels": 4, "kernel": [1, 5], "stride": 2, "padding": [0, 2]}
-    gaps = {"padding": [0, 2], "dilation": 2, "groups": 4, "bias": False}
+    gaps = {"padding": [0, 2], "dilation": [1, 2], "groups": 4, "bias": False}
     assert apart == {"channels": 4, "kernel": [1, 3]} | gaps
     assert layers[3].options == {"kernel": [1, 2], "stride": 2}
     spec = networks.specify("net", {"net": content})

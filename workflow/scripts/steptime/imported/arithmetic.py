@@ -75,8 +75,8 @@ class Arithmetic(Layers):
         out, channels, kernel = weight.shape
         weight = replace(weight, shape=[out, channels, 1, kernel])
         padding = padding if isinstance(padding, str) else [0, *padding]
-        # In one row, a window of one row has the same place by any stride and dilation.
-        return self.op_conv2d(x, weight, bias, stride, padding, dilation, groups, "one row")
+        # By any stride, a window of one row stands where it is: TensorFlow's depthwise ones have one stride for both.
+        return self.op_conv2d(x, weight, bias, stride, padding, [1, *dilation], groups, "one row")
 
     def op_conv2d(
         self,
