@@ -1,7 +1,5 @@
 """What dropout may make of ones, on both sides of a proof: in a narrow network and at full size."""
 
-import numpy as np
-
 from .specification import rate_of
 
 # A kept value is 1 / (1 - rate) exactly but for what reading it off a float32 weight costs.
@@ -59,6 +57,9 @@ def kept(masks, spec):
 
 def _seen(node):
     """Tells which keys (by column) each query (by row) of an attention sees."""
+    # Here, since a plain Snakemake plans without it.
+    import numpy as np
+
     shape = (node["shape"][0],) * 2
     return np.tri(*shape, dtype=bool) if node.get("causal") else np.ones(shape, bool)
 
