@@ -165,7 +165,7 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 # Lines of Python (and of rules), and words of documents: round, with room, so that no room grows unseen. Code that
 # reads faster is worth its lines.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 51_000,
+    "workflow/scripts/**/*.py": 51_500,
     "workflow/scripts/worker/**/*.py": 15_500,
     "workflow/scripts/steptime/artefacts/**/*.py": 8_600,
     "workflow/**/[!.]*.smk": 700,
