@@ -131,7 +131,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(cluster, new_checkout):
-    """All runs, ended: the ten cells before and after Ctrl-C, the lost node, and what is refused or stopped."""
+    """Runs, ended: the ten cells before and after Ctrl-C, the lost node, and what is refused or stopped."""
     watch = Watch(cluster)
     told = {}
     limits = ("--retries", "0", "--set-resources", "measure_cell:runtime=1")
@@ -155,20 +155,34 @@ def runs(cluster, new_checkout):
         await_empty(cluster, five.checkout)
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
-        pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
-        # Only now: its first cell must not have ended before its rank is killed, however slow the machine is.
-        halves = _slow_to_tell(cluster, new_checkout("slurm"))
-        started += [again, pair, halves]
-        told["halved"] = _halve(cluster, halves)
+        started.append(again)
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
-        told["paired"] = pair.end()
     finally:
         for run in started:
             run.process.kill()
         told["nodes"] = watch.end()
-    for name in ("interrupted", "again", "lost", "refused", "halved", "paired"):
+    for name in ("interrupted", "again", "lost", "refused"):
         print(f"== {name}: exit code {told[name][0]}\n{told[name][1]}")
-    return told | {"five": again, "frail": lost, "others": refused, "pair": pair, "halves": halves}
+    return told | {"five": again, "frail": lost, "others": refused}
+
+
+@pytest.fixture(scope="module")
+def runs_of_ranks(cluster, new_checkout):
+    """Runs of cells on two nodes, ended: one to its end, and one whose rank is killed before Ctrl-C."""
+    # The first cell of this one must not have ended before its rank is killed: the other one begins then.
+    halves = _slow_to_tell(cluster, new_checkout("slurm"))
+    started = [halves]
+    try:
+        halved = _halve(cluster, halves)
+        pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
+        started.append(pair)
+        paired = pair.end()
+    finally:
+        for run in started:
+            run.process.kill()
+    for name, (code, said) in {"halved": halved, "paired": paired}.items():
+        print(f"== {name}: exit code {code}\n{said}")
+    return {"halved": halved, "paired": paired, "pair": pair, "halves": halves}
 
 
 def _slow_to_tell(cluster, checkout) -> Run:
@@ -268,29 +282,32 @@ def test_what_cannot_be_measured_is_said_and_is_no_row(runs, sentence):
     assert runs["others"].shards() == {}
 
 
-def test_ranks_are_tasks_of_one_step_on_two_nodes(runs):
+@pytest.mark.seldom
+def test_ranks_are_tasks_of_one_step_on_two_nodes(runs_of_ranks):
     # Both nodes are this machine: it shows how ranks start and meet, and no time.
-    code, said = runs["paired"]
+    code, said = runs_of_ranks["paired"]
     assert code == 0, said
     shown = {}
-    for path in runs["pair"].shards().values():
+    for path in runs_of_ranks["pair"].shards().values():
         table, footer = shard.read(path)
         row = table.to_pandas().iloc[0]
         shown[row["environment"], row["exchange"]] = row["status"], row["reason"]
         if row["status"] == "ok":
             assert [rank["node"] for rank in footer["ranks"]] == ["pair1", "pair2"]
-            assert f"{path.stem}.log" in {log.name for log in runs["pair"].logs()}
+            assert f"{path.stem}.log" in {log.name for log in runs_of_ranks["pair"].logs()}
     ways = [(TORCH, "sync"), (JAX, "sync"), (MXNET, "sync"), (MXNET, "async")]
     assert {way: shown[way] for way in ways} == dict.fromkeys(ways, ("ok", ""))
     # Its weights are in memory that ranks have in common.
     assert shown[TORCH, "async"][0] == "unsupported"
 
 
-def test_a_killed_rank_is_a_row_and_ends_the_rank_of_the_other_node(runs):
-    (row,) = runs["halves"].rows().to_dict("records")
+@pytest.mark.seldom
+def test_a_killed_rank_is_a_row_and_ends_the_rank_of_the_other_node(runs_of_ranks):
+    (row,) = runs_of_ranks["halves"].rows().to_dict("records")
     assert row["status"] == "crashed" and row["reason"].startswith("rank 1: "), row
 
 
-def test_ctrl_c_ends_the_ranks_of_both_nodes(runs, cluster):
-    assert runs["halved"][0] not in (0, -signal.SIGKILL)
+@pytest.mark.seldom
+def test_ctrl_c_ends_the_ranks_of_both_nodes(runs_of_ranks, cluster):
+    assert runs_of_ranks["halved"][0] not in (0, -signal.SIGKILL)
     wait(lambda: not any(map(cluster.ranks, ("half1", "half2"))), "ranks go on alone", 600)
