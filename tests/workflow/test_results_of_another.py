@@ -225,6 +225,7 @@ def test_a_reference_that_is_none_is_made_again_and_times_nothing(there, here):
     assert path.read_bytes() == content and here.planned(*WHAT) == {}
 
 
+@pytest.mark.seldom
 def test_the_page_of_a_paper_is_made_of_a_pack_and_of_nothing_that_it_lacks(here, tmp_path):
     here.run("--config", "grid=mine.yaml", "--", "steptime_times")
     packed = str(tmp_path / "packed.tar.gz")
