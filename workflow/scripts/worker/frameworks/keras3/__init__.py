@@ -234,8 +234,18 @@ class _RMSprop(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * step)
 
 
-class _Corrected(object):
-    """What Keras's Adam lacks: it adds its epsilon to a root that is not corrected yet. What has two axes may decay."""
+class _Adam(keras.optimizers.Adam):
+    """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it.
+
+    On PyTorch, Keras has a class that updates all parameters at once. On CPUs that takes longer.
+    """
+
+    def __init__(self, wanted):
+        decay = {"weight_decay": wanted["weight_decay"]} if "weight_decay" in wanted else {}
+        betas = wanted["beta1"], wanted["beta2"]
+        # A class whose name begins with an underscore would give TensorFlow no valid name.
+        own = dict(decay, epsilon=wanted["epsilon"], name="adam")
+        super().__init__(wanted["learning_rate"], *betas, **own)
 
     def _backend_update_step(self, gradients, variables, learning_rate):
         added = self.epsilon
@@ -247,16 +257,6 @@ class _Corrected(object):
 
     def _use_weight_decay(self, variable):
         return len(variable.shape) > 1
-
-
-def _adam(wanted):
-    # On PyTorch, Keras makes a class of its own, which updates all parameters at once.
-    of_backend = type(keras.optimizers.Adam())
-    # A name that begins with an underscore would be none to TensorFlow.
-    kind = type("Adam", (_Corrected, of_backend), {})
-    more = {"weight_decay": wanted["weight_decay"]} if "weight_decay" in wanted else {}
-    betas = {"beta_1": wanted["beta1"], "beta_2": wanted["beta2"]}
-    return kind(wanted["learning_rate"], epsilon=wanted["epsilon"], **betas, **more)
 
 
 def _summed(gradient, variable):
@@ -279,8 +279,8 @@ OPTIMISERS = {
     "momentum": lambda wanted: keras.optimizers.SGD(
         wanted["learning_rate"], momentum=wanted["momentum"]
     ),
-    "adam": _adam,
-    "adamw": _adam,
+    "adam": _Adam,
+    "adamw": _Adam,
 }
 
 
