@@ -108,11 +108,12 @@ class Recurrent(nn.Module):
         super().__init__()
         self.words = nn.Embedding(50, 12)
         self.lstm = nn.LSTM(12, 16, 2, batch_first=True, dropout=0.1, bidirectional=True)
-        self.head = nn.Linear(32, 50)
+        self.gru = nn.GRU(32, 8, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(16, 50)
 
     def forward(self, tokens):
-        _, (ends, _) = self.lstm(self.words(tokens))
-        return self.head(torch.cat([ends[-2], ends[-1]], 1))
+        _, ends = self.gru(self.lstm(self.words(tokens))[0])
+        return self.head(torch.cat([ends[0], ends[1]], 1))
 
 
 class M5(nn.Module):

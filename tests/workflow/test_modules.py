@@ -66,15 +66,15 @@ def from_source(source, folder, *options):
         ),
         ("Llama", WORDS, {"attention": {"kv_heads": 1, "rotary": 10000.0, "causal": True}}),
         ("Encoder", WORDS, {"attention": {"heads": 3, "causal": True, "dropout": 0.1}}),
-        pytest.param(
+        (
             "Recurrent",
             WORDS,
             {
                 "lstm": {"units": 16, "bidirectional": True},
                 "dropout": {"rate": 0.1},
+                "gru": {"units": 8, "bidirectional": True},
                 "first_step": {},
             },
-            marks=pytest.mark.seldom,
         ),
     ],
 )

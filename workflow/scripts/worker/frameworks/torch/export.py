@@ -362,9 +362,9 @@ def redraw(module):
             value.add_(size * torch.randn(value.shape, dtype=value.dtype))
         for part in module.modules():
             if isinstance(part, torch.nn.GRU) and part.bias:
-                # The bias inside of the reset gate has no place in ours: it is held at zero.
-                for layer in range(part.num_layers):
-                    getattr(part, "bias_hh_l%d" % layer)[2 * part.hidden_size :] = 0.0
+                for name, values in part.named_parameters():
+                    if name.startswith("bias_hh_l"):
+                        values[2 * part.hidden_size :] = 0.0
 
 
 def step(module, inputs, loss, labels=None):
