@@ -237,7 +237,7 @@ class _RMSprop(keras.optimizers.Optimizer):
 class _Adam(keras.optimizers.Adam):
     """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it.
 
-    On PyTorch, Keras has a class that updates all parameters at once. On CPUs that takes longer.
+    On PyTorch, Keras has a class that updates all parameters at once (docs/adapters/keras3.md).
     """
 
     def __init__(self, wanted):
