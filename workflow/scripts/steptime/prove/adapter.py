@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
-    """Says what an adapter does not declare, with the networks that are not to be had for it, one sentence each."""
+    """Says what an adapter does not declare and which networks need it, one sentence each."""
     # A mode such as `plain` has a module of its own.
     own = {path.stem for path in (FRAMEWORKS / entry["adapter"]).glob("*.py")}
     unknown = [mode for mode in entry["modes"] if mode not in own.union(has["MODES"])]
@@ -100,7 +100,7 @@ def _not_to_be_had(names: list[str]) -> str:
 
 
 def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
-    """Title and specification of everything that an adapter which declares this can be proven on."""
+    """Yields (title, specification) of each network on which an adapter can be proven that declares this."""
     kinds = has["LAYERS"] or ()
     specs = {f"layer {kind}": networks.tiny(kind) for kind in kinds}
     options = {f"{kind} {option}" for kind in has["OPTIONS"] for option in has["OPTIONS"][kind]}
@@ -118,13 +118,13 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
 
 
 def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
-    """Says what is wrong with a framework's network, "" where nothing is."""
+    """Says what is wrong with a framework's network; "" where nothing is."""
     found, _ = network.prove(job, spec, "", log)
     return "" if found["status"] == "ok" else _plain(found["reason"])
 
 
 def time_tiny(job: dict[str, Any], log: Path) -> str:
-    """Says what is wrong with timing a tiny network, "" where nothing is."""
+    """Says what is wrong with timing a tiny network; "" where nothing is."""
     asked = network.worker_job(job, networks.tiny("dense"))
     asked |= {"task": tasks.USUAL, "sampling": SAMPLING}
     outcome = network.run(job, asked, log, machine.cpus_for(network.THREADS), LIMIT_SECONDS)
@@ -132,7 +132,7 @@ def time_tiny(job: dict[str, Any], log: Path) -> str:
 
 
 def _plain(reason: str) -> str:
-    """Returns a reason without the exception's name, where the worker has words of its own."""
+    """Returns a reason without the exception's name, where the worker wrote the sentence itself."""
     return reason.removeprefix("NotImplementedError: ")
 
 
@@ -147,7 +147,7 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
 
 
 def make_environment(environment: str, loaded: configuration.Configuration) -> None:
-    """Makes an environment that does not stand as its pins say; ends the program with the reason where it cannot."""
+    """Makes an environment unless it is there as pinned; ends the program with the reason where it cannot be made."""
     made, asked = every.manifest(environment), Expected(loaded).environment_digest(environment)
     stands = (project.environment(environment) / "bin/python").exists()
     # One that was made for another checkout has no manifest here.

@@ -1,8 +1,7 @@
-"""The verdict on a framework's network: is it the specified one, and if not, what differs.
+"""Judges a framework's network: is it the specified one, and if not, what differs.
 
-A framework's numbers come from `worker.tasks.proof.collect`, ours from `prove.golden.expect`. The checks stand in
-the order in which they explain most: a missing layer changes every number after it, so names and shapes are
-looked at first.
+A framework's numbers come from `worker.tasks.proof.collect`, ours from `prove.golden.expect`. The check that explains
+most comes first: a missing layer changes every number after it, so names and shapes are looked at first.
 """
 
 import hashlib
@@ -20,10 +19,10 @@ from steptime.networks.layers import LAYERS
 from steptime.prove import golden, training
 from steptime.prove.golden import Expected
 
-# What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
-# rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it
-# is beside the weight. Products of TF32, with 10 bits, are off by 7e-4 of an update in an LSTM. `middle_update` is for
-# the median of parameters: Adam whose averages are kept in bfloat16 is off by 1e-3, and right frameworks by 1e-5.
+# Limits for float32. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's rate. `update`
+# and `later_update` are ||w - w*|| / ||w* - w0||: they measure the step itself, however small it is beside the weight.
+# Products of TF32, with 10 bits, are off by 7e-4 of an update in an LSTM. `middle_update` is for the median of
+# parameters: Adam whose averages are kept in bfloat16 is off by 1e-3, and right frameworks by 1e-5.
 TOLERANCES = {
     "loss": 1e-5,
     "cosine": 0.9999,
@@ -53,13 +52,13 @@ class Proof:
 
 
 def read(path: Path) -> dict:
-    """Says what `worker.tasks.proof.write` wrote."""
+    """Reads what `worker.tasks.proof.write` wrote."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
 def judge(spec: dict, expected: Expected, measured: dict) -> Proof:
-    """Holds a framework's numbers against the golden run's; the first check that fails gives the reason."""
+    """Compares a framework's numbers with the golden run's. The first check that fails gives the reason."""
     details = {
         "parameters": int(measured["parameters"]),
         "frozen_parameters": int(measured["frozen_parameters"]),
@@ -74,11 +73,11 @@ def judge(spec: dict, expected: Expected, measured: dict) -> Proof:
 def proof_id(
     spec: dict, mode: str, device: str, environment_digest: str, worker_digest: str, proof: Proof
 ) -> str:
-    """16 hexadecimal digits, the same whenever the same proof has the same outcome in the same environment.
+    """Returns 16 hexadecimal digits: the same for the same proof with the same outcome in the same environment.
 
-    Made of what was proven and by which code of adapter and worker (`worker_digest`). How it was judged is no part of
-    it: a stricter proof with the same verdict times no cell again. Nor are measured numbers, whose last digits change
-    from run to run.
+    They are made of what was proven, and of the code of adapter and worker (`worker_digest`). How it was judged is no
+    part of them, so that a stricter proof with the same verdict times no cell again. Nor are measured numbers, whose
+    last digits change from run to run.
     """
     facts = {
         "spec": spec,
@@ -93,7 +92,11 @@ def proof_id(
 
 
 def _check_parameters(spec, expected, measured, details):
-    """Exact count, names and shapes; a framework may carry no more than a second bias for each LSTM."""
+    """Checks count, names and shapes of parameters; beyond them, a framework may have second biases in recurrent
+    layers.
+
+    Like every check here, it returns a reason, or None where all is well, and notes numbers in `details`.
+    """
     ours = {name: values.shape for name, values in expected.start.items()}
     theirs = {
         name.split("/", 1)[1]: values.shape
@@ -149,7 +152,7 @@ def _check_finite(spec, expected, measured, details):
 
 
 def _check_updates(spec, expected, measured, details):
-    """Returns every parameter that has a gradient changes in the first step, in each way of running it."""
+    """Checks that the first step changes each parameter that has a gradient, in each way of running it."""
     driven = driven_by(expected.first.gradients)
     for when in ("recovery", "after1"):
         still = [
@@ -168,7 +171,7 @@ def _check_updates(spec, expected, measured, details):
 
 
 def _check_repeats(spec, expected, measured, details):
-    """Two trainers from the same start have the same first loss."""
+    """Checks that two trainers with the same start values have the same first loss."""
     one, other = measured["first_losses"]
     if abs(one - other) > TOLERANCES["loss"] * abs(one):
         return (
@@ -190,15 +193,15 @@ def _check_first_loss(spec, expected, measured, details):
 
 
 def _explain_loss(spec, expected, measured):
-    """Says what the gradients tell of a network with the right parameters and the wrong loss."""
+    """Explains a wrong loss of a network with the right parameters, by its gradients."""
     gradients = gradients_of(expected, measured)
     bias = spec["nodes"][-1]["name"] + "/bias"
     # The probabilities of a softmax and the labels both sum to one, so their difference sums to zero.
     off = bias in gradients and abs(gradients[bias].sum()) > 1e-3 * np.abs(gradients[bias]).sum()
     if off and spec["loss"] == "softmax_cross_entropy":
         return f"the gradient of {bias} is not that of a softmax cross-entropy"
-    # What follows is blind to the length of a weight in front of it, so its gradient stands upright on the
-    # weight (van Laarhoven 2017, section 2); with fixed statistics it does not.
+    # A normalisation by the mini-batch takes the length of the weights before it away, so their gradient is at right
+    # angles to them (van Laarhoven 2017, section 2). With fixed statistics it is not.
     for node in spec["nodes"]:
         name = node["inputs"][0] + "/weight"
         taken = LAYERS[node["op"]].normalises_by
@@ -254,7 +257,7 @@ def _check_gradients(spec, expected, measured, details):
 
 
 def _check_steps(spec, expected, measured, details):
-    """Returns the weights at the end of each call, whose second has several steps, and the losses; these fall."""
+    """Checks the weights and the loss at the end of each call, and that the loss falls. One call has several steps."""
     calls = [
         {name: measured[f"after{step}/{name}"].astype(np.float64) for name in expected.start}
         for step in np.cumsum(CALLS)
@@ -282,10 +285,11 @@ def _check_steps(spec, expected, measured, details):
 
 
 def _check_statistics(spec, expected, measured, details):
-    """Batch normalisation has added a share of the mini-batch's means and variances to its running averages.
+    """Checks that batch normalisation has added a share of the mini-batch's means and variances to its running
+    averages.
 
-    How large a share that is differs between frameworks where a network does not say, and whether a variance is by n
-    or n - 1.
+    Frameworks differ in how large this share is, where the network does not say, and in whether they divide a variance
+    by n or by n - 1.
     """
     if expected.shares > 1 or not any(name.startswith("statistics/") for name in measured):
         return None
@@ -315,8 +319,11 @@ def _distance(found, wanted):
 
 @dataclass(frozen=True)
 class Off:
-    """How far a step is from the one that is wanted: (share, parameter) of the way it should have gone and of a
-    weight's size, and of the loss; the first limit that this passes, or "".
+    """Says how far a call's weights and loss are from the right ones.
+
+    `update` and `size` are (share, parameter) of the parameter that is farthest off: as a share of the way that it
+    should have gone, and of its own length. `loss` is a share of the loss; `reason` names the first limit that is
+    passed, or is "".
     """
 
     update: tuple[float, str]
@@ -328,9 +335,8 @@ class Off:
 def hold(driven, steps, reached, loss, call: golden.Followed) -> tuple[Off, Off]:
     """Says how far a call of so many steps is from the golden one, and from the nearest that is as right.
 
-    In front of a ReLU or a pooling, the last bits of float32 may turn a sign. What follows is another step, as right as
-    ours. So where a call is off, several such steps are computed, and the call must be as near to one of them as it
-    would have to be to ours.
+    In front of a ReLU or a pooling, the last bits of float32 may turn a sign, and then another step is as right as
+    ours. So where a call is off, several such steps are computed, and it is enough to be near to one of them.
     """
     exactly = off = _hold(driven, call.before, steps, reached, loss, call.step)
     turned, noise = 0.0, call.noise() if exactly.reason else {}
@@ -390,7 +396,7 @@ def gradients_of(expected: Expected, measured: dict) -> dict[str, np.ndarray]:
 
 
 def driven_by(gradients: dict[str, np.ndarray]) -> list[str]:
-    """Parameters with a gradient to speak of; a bias in front of a batch normalisation, for one, has none."""
+    """Returns the parameters whose gradient is more than noise, as that of a bias before a batch normalisation is."""
     longest = max(map(np.linalg.norm, gradients.values()))
     return [name for name, found in gradients.items() if not golden.is_faint(found, longest)]
 

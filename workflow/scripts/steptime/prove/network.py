@@ -38,7 +38,7 @@ THREADS = 1
 
 
 def main() -> None:
-    """Command line. Exits with 0 when a verdict was written."""
+    """Runs the command line; exits with 0 when a verdict was written."""
     parser = argparse.ArgumentParser(description="Prove a network in an environment.")
     parser.add_argument("--job", required=True, type=json.loads, help="what to prove, as JSON")
     for name in ("networks", "manifest", "proof", "details", "log"):
@@ -83,9 +83,9 @@ def main() -> None:
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
     """Returns the verdict {status, reason, proof_id} and the numbers behind it.
 
-    Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns; so are
-    groups of ranks, of which one alone is as ranks that wait. A task that training steps do not prove is judged by the
-    module that its record names.
+    Ranks that do not wait for one another are proven in two parts: one rank alone, as on one device, and then all of
+    them in turns. So are groups of ranks, where one group alone is proven as ranks that wait. A task other than
+    training steps is judged by the module that its record names.
     """
     asked, task = worker_job(job, spec), TASKS[job["task"]] if "task" in job else None
     ranks, device = asked["ranks"], asked["device"]
@@ -117,7 +117,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
 
 
 def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[Outcome, dict]:
-    """Says how a worker that collects what a proof needs has ended, and what it has written."""
+    """Runs a worker that collects the numbers for a proof; returns how it has ended, and the numbers."""
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder).absolute() / "collected.npz"
         masks = networks.masks.of_network(asked["spec"], asked["batch"])
@@ -136,7 +136,7 @@ def run(
     seconds: float = LIMIT_SECONDS,
     watches: Sequence[Watch] = (),
 ) -> Outcome:
-    """Says how a worker that is asked this has ended, in the environment and with the variables of a proof's job."""
+    """Runs a worker in the environment of a proof's job and with its variables; returns how it has ended."""
     prefix = interpreter.prefix_of(job["environment"])
     # Whichever GPU: each cell proves itself once more on its own.
     shown = placement.visible_devices({}, asked["ranks"]) if asked["device"] == "gpu" else {}
@@ -146,7 +146,7 @@ def run(
 
 
 def job_of(environment: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Says what a proof outside of a run is made from, in the first mode of an environment with this entry."""
+    """Returns the job of a proof outside of a run, in the first mode of an environment with this entry."""
     return {
         "environment": environment,
         "adapter": entry["adapter"],
@@ -158,7 +158,7 @@ def job_of(environment: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Says what a worker must know of a small network, but for its task."""
+    """Returns a worker's job for a small network, whose task is that of a proof unless the caller changes it."""
     ranks = job.get("devices", 1)
     # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
     axes = {"batch": BATCH * ranks, "threads": THREADS, "devices": ranks, "task": "proof"}

@@ -1,4 +1,4 @@
-"""Judges whether a framework's network, in use, gives the outputs of the golden run in float64."""
+"""Judges whether a framework's network, in use and not in training, gives the golden run's float64 outputs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,11 @@ from steptime.networks.layers import Arrays
 from steptime.prove import golden
 from steptime.prove.compare import Proof
 
-# Of the spread of outputs, by which samples differ. Right frameworks are below 1e-6 on most narrow networks; one layer
-# in TF32 is above 2e-4.
+# Outputs may be off by this share of their spread, which is how far samples differ. Right frameworks are below 1e-6 on
+# most narrow networks; with one layer in TF32, they are above 2e-4.
 LIMIT = 1e-4
-# Limits are twice those of gradients, as a share of what rounding does: on a full ResNet-50, six frameworks are off by
-# a fifth of what these would allow.
+# A limit is at least this many times what rounding does, which is twice as much as for gradients. On a full ResNet-50,
+# six frameworks are off by a fifth of it.
 SHARE = 2.0
 
 
@@ -27,7 +27,7 @@ def outputs(
     inputs: np.ndarray,
     rounded: Callable[[np.ndarray], np.ndarray] = golden.exact,
 ) -> np.ndarray:
-    """Returns the outputs of a network in use: nothing is dropped, and statistics are those of `shared.evaluation`."""
+    """Returns the outputs of a network in use, with no dropout, by the statistics of `shared.evaluation`."""
     known = weights | evaluation.of_network(spec)
     exact = {name: np.asarray(values, np.float64) for name, values in known.items()}
     return golden.forward(spec, exact, inputs, rounded, taped=False)[0]
@@ -36,8 +36,9 @@ def outputs(
 def known(
     spec: dict[str, Any], batch: int, precision: str = USUAL
 ) -> tuple[np.ndarray, float, float]:
-    """Returns the outputs of one sample more than a mini-batch has, their spread, and how far off they may be as a
-    share of it: no less than some times what rounding takes from them.
+    """Returns the outputs of a mini-batch and one more sample, their spread, and the limit: how far off they may be.
+
+    The limit is a share of the spread, and no less than some times what rounding takes from the outputs.
     """
     asked, weights = PRECISIONS[precision], initial_weights(spec)
     first, other = evaluation.mini_batches(spec, batch)
@@ -50,8 +51,10 @@ def known(
 
 
 def reference(spec: dict[str, Any], batch: int, precision: str) -> dict[str, np.ndarray]:
-    """Says what `worker.tasks.forward` reads of a reference: `outputs`, projected, of one sample more than the
-    mini-batch has, `outputs_spread`, and `outputs_limit`, how far off they may be as a share of it.
+    """Returns what `worker.tasks.forward` reads of a reference, for a mini-batch and one more sample.
+
+    `outputs` are projected, `outputs_spread` is how far samples differ, and `outputs_limit` how far off the outputs may
+    be, as a share of the spread.
     """
     wanted, scale, limit = known(spec, batch, precision)
     return {

@@ -1,5 +1,7 @@
-"""What a proof asks besides of a network with dropout, that it drops what it must; and of one that is trained on real
-images, that a framework trains on what it is fed, at the rates that it is given, and judges without dropout.
+"""Proves two things that training steps do not show.
+
+A network with dropout drops what it must. One that is trained on real images is trained on what it is fed, at the rates
+that it is given, and judged without dropout.
 """
 
 import numpy as np
@@ -15,7 +17,7 @@ SCORES = 1e-3
 
 
 def check_scores(spec, expected, measured, details):
-    """With dropout in the network, what it is judged by has none."""
+    """Checks that the scores by which a network is judged have no dropout in them; returns a reason, or None."""
     if "dataset" not in spec:
         return None
     inputs, _ = data.synthetic_batch(spec, expected.batch)
@@ -33,7 +35,7 @@ def check_scores(spec, expected, measured, details):
 
 
 def check_feeding(spec, expected, measured, details):
-    """Weights and mean loss after one call that feeds several mini-batches at their own learning rates."""
+    """Checks weights and mean loss after one call that feeds several mini-batches, each at its own learning rate."""
     if "dataset" not in spec:
         return None
     weights, losses, state = expected.start, [], {}
@@ -59,7 +61,7 @@ def check_feeding(spec, expected, measured, details):
 
 
 def farthest(found, wanted, start):
-    """The largest part of its way that an array is off by, and its name; what is no number is larger than all."""
+    """Returns the largest error of an array, as a share of its way, and the array's name. NaN counts as largest."""
     off = {
         name: float(np.linalg.norm(found[name] - end) / np.linalg.norm(end - start[name]))
         for name, end in wanted.items()
@@ -69,7 +71,7 @@ def farthest(found, wanted, start):
 
 
 def check_dropout(spec, expected, measured, details):
-    """Says what each kind of dropout layer drops, whatever stands before it."""
+    """Checks what each kind of dropout layer drops; returns a reason, or None."""
     for name, small in networks.masks.of_network(spec, expected.batch).items():
         found = measured[f"masks/{name}"]
         details[f"dropout_{name.replace('-', '_')}_kept"] = masks.kept(found, small)

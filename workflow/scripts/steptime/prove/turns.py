@@ -1,9 +1,8 @@
-"""The verdict on ranks that do not wait for one another: each gradient is right at the weights that it was taken at,
-and each is applied once.
+"""Judges ranks that do not wait for one another: each gradient must belong to the weights at which it was taken, and
+each must be applied once.
 
-Who takes a step is a rank, or a group of ranks whose gradients are averaged. A framework's numbers come from
-`worker.tasks.turns.collect`. That the network is the specified one was proven with one rank or group before, as of any
-network.
+A step is taken by one rank, or by a group of ranks whose gradients are averaged. A framework's numbers come from
+`worker.tasks.turns.collect`. That the network is the specified one was proven before, with one rank or group.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ HALF = 0.5
 
 
 def judge(spec: dict, batch: int, groups: Sequence[Sequence[int]], measured: dict) -> Proof:
-    """Compares what groups of ranks come to with golden steps of their shares; the first fault gives the reason."""
+    """Compares the weights that groups of ranks reach with golden steps. The first fault gives the reason."""
     shares = _Shares(spec, batch, groups, measured)
     details: dict[str, object] = {"ranks": sum(map(len, groups))}
     if np.isfinite(measured["staleness"]):
@@ -50,7 +49,7 @@ class _Shares:
         return f"rank {group}" if self._ranks == 1 else f"group {group}"
 
     def step(self, group, weights, rate=None, rounded=None) -> golden.Golden:
-        """Returns a step of a group's share, at the specification's learning rate or another."""
+        """Computes a golden step of a group's share, at the specification's learning rate or at another."""
         spec = self.spec if rate is None else at_rate(self.spec, rate)
         inputs, labels = self._parts[group]
         return self._step(spec, weights, inputs, labels, rounded)
@@ -62,7 +61,7 @@ class _Shares:
         return taken
 
     def fed(self, group, weights) -> tuple[float, dict[str, np.ndarray]]:
-        """Mean loss and weights after a group's share of what a proof feeds."""
+        """Returns mean loss and weights after the group's share of each mini-batch that a proof feeds."""
         losses = []
         for inputs, labels, rate in data.fed_batches(self.spec, self.batch):
             inputs, labels = (self._split(each)[group] for each in (inputs, labels))
@@ -82,7 +81,7 @@ class _Shares:
 
 
 def _check_alone(shares, details):
-    """Returns the gradient of each group's share, from the step that it took at `RECOVERY_RATE`."""
+    """Checks the gradient of each group's share, from the step that it took at `RECOVERY_RATE`."""
     for group in shares.groups:
         taken, reached = (
             shares.step(group, shares.start, RECOVERY_RATE),
@@ -117,7 +116,7 @@ def _check_alone(shares, details):
 
 
 def _check_turns(shares, details):
-    """Returns a group that has its turn steps from the weights that the others have left, its own steps too."""
+    """Checks that a group whose turn it is begins at the weights that the others have left, and then at its own."""
     before = shares.start
     for number, steps in enumerate(TURNS):
         for group in shares.groups:
@@ -139,7 +138,7 @@ def _check_turns(shares, details):
 
 
 def _check_fed(shares, details):
-    """A group that is fed in its turn takes its own share of each mini-batch, at the rate that comes with it."""
+    """Checks that a group that is fed in its turn takes its share of each mini-batch, at that mini-batch's rate."""
     before = shares.start
     for group in shares.groups if "dataset" in shares.spec else ():
         wanted, after = shares.fed(group, before)
@@ -159,10 +158,11 @@ def _check_fed(shares, details):
 
 
 def _check_together(shares, details):
-    """Says when all step at once, as many updates of each group arrive as it makes.
+    """Checks that as many updates of each group arrive as it makes, when all groups step at once.
 
-    Where two updates meet by chance, some numbers of the weights lose one, and others do in another trial. Of each
-    number the trial counts that is nearest to where all updates lead. What is left out on purpose is so in each.
+    Where two updates meet by chance, some of the weights lose one, and in another trial it is other weights. So each
+    weight counts in the trial in which it is nearest to where all updates lead. An update that is left out on purpose
+    is missing in every trial.
     """
     found, mean, nearest, before = [], None, None, shares.start
     for trial in range(TRIALS):
@@ -187,7 +187,7 @@ def _check_together(shares, details):
 
 
 def _lacking(shares, before, after):
-    """Returns one update of each group, and how far weights are from where all updates lead, number by number."""
+    """Returns one update of each group, and how far each weight is from where all updates lead."""
     rate = shares.spec["optimiser"]["learning_rate"] * SLOW
     gradients = []
     for group in shares.groups:
@@ -200,7 +200,7 @@ def _lacking(shares, before, after):
 
 
 def _counted(updates, way):
-    """Says how many updates of each group a way is the sum of."""
+    """Returns how many updates of each group add up to this way, by least squares."""
     return np.linalg.lstsq(updates.T, way, rcond=None)[0]
 
 
