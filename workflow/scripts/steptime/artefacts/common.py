@@ -22,9 +22,10 @@ PLACES = ["platform", "devices", "threads"]
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    """Returns rows in the order of networks, mini-batches, frameworks, versions, modes and places, with
-    `network_label` and `framework_label`. Needs network (a variant by its own name), environment, framework,
-    framework_version, mode.
+    """Returns rows with `network_label` and `framework_label`, sorted by network, mini-batch, framework, version, mode,
+    place.
+
+    Needs network (a variant by its own name), environment, framework, framework_version and mode.
     """
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
@@ -48,13 +49,13 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
 
 
 def cells_of(inputs: Inputs) -> pd.DataFrame:
-    """Says what was measured of an artefact's cells, named and in order; variants by their own names."""
+    """Returns the measured results of an artefact's cells, named and in order; variants have their own names."""
     cells = whole(inputs.measured.cells)
     return labelled(cells, inputs.frameworks, inputs.networks)
 
 
 def whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows whose `network` is their variant where they are of one."""
+    """Returns rows whose `network` is the variant's name where they have a variant."""
     variant = rows["variant"].fillna("")
     return rows.assign(variant=variant, network=variant.where(variant != "", rows["network"]))
 
@@ -71,7 +72,7 @@ def place_of(row: Mapping[str, Any]) -> str:
 
 
 def ranks_of(row: Mapping[str, Any]) -> str:
-    """On how many devices a row was measured, and how these share gradients: '2 x 1 thread, sync'."""
+    """Says on how many devices a row was measured, and how they share gradients: '2 x 1 thread, sync'."""
     ranks = f"{row['devices']} x {plural(row['threads'], 'thread')}"
     return f"{ranks}, {row['exchange']}" if row["exchange"] else ranks
 
@@ -82,7 +83,7 @@ def ratio_of(row: Row) -> str | None:
 
 
 def number(heading: str, of: str, scale: float = 1, digits: int = 2, kind: str = "ours") -> Column:
-    """Returns a column of the number `of` results that were timed, times `scale`."""
+    """Returns a table's column that shows the number `of` a row, times `scale`, where the row was timed."""
 
     def shown(row: Row) -> float | None:
         return None if pd.isna(row["seconds"]) else row[of]
@@ -96,7 +97,7 @@ def stacked(
     names: Sequence[str],
     headings: Iterable[str],
 ) -> pd.DataFrame:
-    """Returns the layout of groups with networks across: a line for each column of `lines` that has something."""
+    """Returns a layout with networks across: in each group, one line for each of `lines` that has an entry."""
     shown = []
     for name, rows in groups:
         for line in lines:
@@ -107,7 +108,7 @@ def stacked(
 
 
 def imported(catalogue: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """Says of each network that was imported, and not edited since, which module it is the same function as."""
+    """Says of each imported network that nobody has edited since which module it is the same function as."""
     entries = (catalogue.get(name, {}) for name in dict.fromkeys(names))
     return [
         f"{entry['label']} is the same function as {entry['same_as']}."
@@ -117,7 +118,7 @@ def imported(catalogue: dict[str, Any], names: Iterable[str]) -> list[str]:
 
 
 def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> None:
-    """Fills the page of a table: facts of what was measured; notes, those of the entry, and where the rows lie."""
+    """Fills a table's page: facts of what was measured, `notes`, the entry's notes, and where the rows are."""
     measured = measured or inputs.measured
     *inputs.page.facts, rows = words.origin(measured)
     inputs.page.notes = [*notes, *inputs.page.notes, rows]
@@ -128,7 +129,7 @@ def of_most_threads(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
-    """Returns the heading of what a row has in a place: 'this machine, GFLOP/s, threads' above '2 x 2'."""
+    """Returns a function of a row that gives its column's heading: 'this machine, GFLOP/s, threads' above '2 x 2'."""
 
     def heading(row: Row) -> tuple[str, str]:
         devices = f" x {row['devices']}" if row["devices"] > 1 else ""
@@ -139,7 +140,7 @@ def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
 
 
 def printed_rows(inputs: Inputs) -> list[Row]:
-    """Says what the paper printed as rows of results; mini-batch and threads are None where it names none."""
+    """Returns what the paper printed as rows like ours; mini-batch and threads are None where the paper names none."""
     paper, kept = inputs.catalogue, ("network", "framework", "platform", "status", "reason")
     return [
         {name: row[name] for name in (*kept, "unit", "value")}

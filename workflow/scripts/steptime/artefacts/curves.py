@@ -1,4 +1,4 @@
-"""Curves, as all figures draw them: how the lines of frameworks look, their keys, and what is not drawn."""
+"""Draws curves as all figures draw them: how frameworks' lines look, their keys, and what is not drawn."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ Styles: TypeAlias = dict[str, dict[str, Any]]
 def styles_of(
     rows: pd.DataFrame, frameworks: Frameworks, by: str = "label", alike: Sequence[str] = ()
 ) -> Styles:
-    """How each line is drawn; lines of one framework (and of one of `alike`) differ in dashes and filling alone."""
+    """Says how each line is drawn; lines of one framework (and one of `alike`) differ only in dashes and filling."""
     named = rows.drop_duplicates(by)
     turns = named.groupby(["framework", *alike]).cumcount()
     return {
@@ -55,7 +55,7 @@ def keys(styles: Styles, **more: Any) -> list[Line2D]:
 
 
 def threads_drawn(drawn: pd.DataFrame) -> str:
-    """'2 threads', of several platforms for each, of rows with one number of threads each."""
+    """Says with how many threads rows were measured: '2 threads', or a number for each of several platforms."""
     most = drawn.groupby("platform", sort=False)["threads"].max()
     threads = {
         machine_name(str(name)): plural(int(count), "thread") for name, count in most.items()
@@ -68,7 +68,7 @@ def threads_drawn(drawn: pd.DataFrame) -> str:
 def not_drawn(
     rows: pd.DataFrame, name: Callable[[Row], str], reason: Callable[[Row], str] = why, at: str = ""
 ) -> list[str]:
-    """A sentence for each reason for which rows have no number, with their names and the values of the column `at`."""
+    """Writes a sentence for each reason for which rows have no number, with their names and values of `at`."""
     word, sentences = "with" if at == "network_label" else "at", []
     named = rows.assign(
         why_not=[reason(row).rstrip(".") for row in rows.to_dict("records")],

@@ -1,4 +1,4 @@
-"""What an artefact is made of, by the words of its entry in a catalogue, and how it is written."""
+"""What an artefact is made from, by the words of its entry in a catalogue, and how it is written."""
 
 import importlib
 from functools import cached_property
@@ -35,7 +35,7 @@ class Inputs:
         self._files = files
 
     def paths(self, word: str) -> list[Path]:
-        """The files behind a word of the entry's needs. Raises InputError where the entry does not ask for them."""
+        """Returns the files behind a word of the entry's needs. Raises InputError where the entry lacks it."""
         if word not in self._files:
             raise InputError(
                 f"{self.name} is made of '{word}': write it into 'needs' of its entry in "
@@ -49,7 +49,7 @@ class Inputs:
 
     @cached_property
     def catalogue(self) -> dict[str, Any]:
-        """The catalogue that the artefact stands in: of a paper, `paper.yaml`."""
+        """Reads the catalogue of the artefact's entry; that of a paper is `paper.yaml`."""
         return read_yaml(self.paths("catalogue")[0])
 
     @property
@@ -62,7 +62,7 @@ class Inputs:
 
     @cached_property
     def measured(self) -> Measured:
-        """What was measured here of the artefact's cells; nothing where the grid has none and they only join."""
+        """Reads what was measured here of the artefact's cells; nothing where the grid has none and they only join."""
         joins = "cells" in self.entry.get("joins", [])
         if joins and not self.has("cells"):
             return Measured.nothing()
@@ -70,55 +70,55 @@ class Inputs:
 
     @cached_property
     def every_measured(self) -> list[Measured]:
-        """What was measured here of all cells, file by file of merged rows."""
+        """Reads what was measured here of all cells, one for each file of merged rows."""
         return [read_measured(path) for path in self.paths("every_cell")]
 
     @cached_property
     def trained(self) -> Trained:
-        """The trainings of the grid; nothing where it has none."""
+        """Reads the trainings of the grid; nothing where it has none."""
         has_trainings = self.has("trainings")
         return trainings.read(self.paths("trainings")[0]) if has_trainings else Trained.nothing()
 
     @cached_property
     def parts(self) -> list[Measured]:
-        """What was measured here of single operations, file by file of merged rows; nothing where the grid has none."""
+        """Reads what was measured here of single operations, one for each file of merged rows, if any."""
         return [read_measured(path) for path in self.paths("parts")] if self.has("parts") else []
 
     @cached_property
     def passes(self) -> list[Measured]:
-        """What was measured here of networks in use, file by file of merged rows; nothing where the grid has none."""
+        """Reads what was measured here of forward passes, one for each file of merged rows, if any."""
         return [read_measured(path) for path in self.paths("passes")] if self.has("passes") else []
 
     @cached_property
     def grids(self) -> list[Grid]:
-        """What was measured here for each grid: this one, then those of other runs whose plans lie here."""
+        """Reads what was measured here for each grid: for this one, then for other runs whose plans are here."""
         own = Grid(self.facts["grids"], self.every_measured, self.parts, self.trained)
         plans = [path for path in self.paths("grids") if path.parent.name == written.FOLDER]
         return [own, *map(others.read, plans)]
 
     @cached_property
     def proofs(self) -> list[dict[str, Any]]:
-        """The proofs that frameworks train the same networks, as `prove.network` wrote their details."""
+        """Reads the details of proofs that frameworks train the same networks, as `prove.network` wrote them."""
         return [read_json(path) for path in self.paths("proofs")]
 
     @cached_property
     def packages(self) -> list[dict[str, Any]]:
-        """What the frameworks' packages say of themselves, one for each environment."""
+        """Reads what the frameworks' packages say of themselves, one entry for each environment."""
         return [read_json(path) for path in self.paths("metadata")]
 
     @cached_property
     def peaks(self) -> dict[str, dict[str, Any]]:
-        """What each platform's machine itself reaches, as `machine.peak` wrote it."""
+        """Reads each platform's peak, as `machine.peak` measured it."""
         return {path.stem: trusted.peak(path) for path in self.paths("peaks")}
 
     @cached_property
     def topologies(self) -> dict[str, dict[str, Any]]:
-        """How each platform's machine is built, as `machine.topology` wrote it."""
+        """Reads how each platform's machine is built, as `machine.topology` wrote it."""
         return {path.stem: read_json(path) for path in self.paths("topologies")}
 
     @cached_property
     def printed(self) -> pd.DataFrame:
-        """What the paper printed; no rows where the entry does not ask for it."""
+        """Reads what the paper printed; no rows where the entry does not ask for it."""
         if not self.has("printed"):
             return pd.DataFrame(columns=["network", "framework", "platform", "number"])
         printed = read_printed(self.paths("printed")[0])
@@ -126,7 +126,7 @@ class Inputs:
         return printed
 
     def _check_places(self, printed: pd.DataFrame) -> None:
-        """Raises InputError at a time of a machine or a network that neither the paper nor the project tells of."""
+        """Raises InputError where a time is of a machine or network that neither the paper nor the project knows."""
         times = printed[printed["unit"] == "s"]
         known = {
             "platform": (self.catalogue.get("platforms", {}), "platforms"),
@@ -142,7 +142,7 @@ class Inputs:
 
     @cached_property
     def releases(self) -> dict[str, str]:
-        """The day, as 2020-12-14, on which the version of an environment was released, as far as it is known."""
+        """Returns the day on which the version of each environment was released, as 2020-12-14, where it is known."""
         return {name: str(day) for name, day in read_yaml(self.paths("releases")[0]).items()}
 
     @cached_property
@@ -155,7 +155,7 @@ class Inputs:
 
     @cached_property
     def page(self) -> tables.Page:
-        """The words around a table, with the sources as its last note; a kind adds its own notes before them."""
+        """Returns the words around a table, with its sources as the last note; kinds put their own before them."""
         short = self.catalogue["short"]
         title, sources = self.entry["title"], self.entry.get("sources", [])
         notes = list(self.catalogue.get("readings", {}).get(self.key, []))
@@ -168,7 +168,7 @@ class Inputs:
 
     @cached_property
     def table(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The tidy rows and the layout of the table, whether or not it is written; fills `page`."""
+        """Returns the tidy rows and the layout of the table, whether it is written or not; fills `page`."""
         return self._kind.table(self)
 
     @cached_property
@@ -176,7 +176,7 @@ class Inputs:
         return importlib.import_module(module_of(self.entry["kind"]))
 
     def write(self) -> None:
-        """Writes what the entry says is made: results/tables/<name>.* and results/figures/<name>.*."""
+        """Writes what the entry says is to be made: results/tables/<name>.* and results/figures/<name>.*."""
         if "table" in self.entry["makes"]:
             self.write_table(Path("results"))
         if "figure" in self.entry["makes"]:

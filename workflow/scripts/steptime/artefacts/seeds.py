@@ -1,4 +1,4 @@
-"""Cells of several seeds: their order and names, what stands in a table over the seeds, how their lines are drawn."""
+"""Cells with several seeds: their order and names, what a table shows over the seeds, and how their lines are drawn."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,14 +19,14 @@ HERE = {"Network": "label", "Framework": "environment_label", "Here": common.pla
 
 
 def gibibytes(size: float) -> str:
-    """Bytes with two decimals: '1.25 GiB'."""
+    """Writes bytes as GiB with two decimals: '1.25 GiB'."""
     return f"{size / 2**30:.2f} GiB"
 
 
 def by_cell(
     trained: Trained, frameworks: Frameworks
 ) -> list[tuple[Row, pd.DataFrame, pd.DataFrame]]:
-    """Of each cell, in the order of tables: what names it, its runs, a row for each seed, and all their epochs."""
+    """Returns, for each cell in the order of tables: what names it, its runs (one a seed), and all their epochs."""
     labels, cells = list(dict.fromkeys(trained.runs["label"])), []
     named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
     for _, runs in named.groupby(CELL, sort=False, dropna=False):
@@ -48,12 +48,12 @@ def describe(inputs: Inputs, trained: Trained, *notes: str) -> None:
 
 
 def marks_of(runs: pd.DataFrame) -> str:
-    """'disturbed' where any of these runs was."""
+    """Says 'disturbed' where any of these runs was, else ''."""
     return "disturbed" if any(map(interference.disturbed, runs.to_dict("records"))) else ""
 
 
 def spread(values: dict[str, pd.Series]) -> dict[str, float]:
-    """Of each name the median over the seeds, the least and the most of them; nothing where there is none."""
+    """Returns median, least and most over the seeds of each name; nothing of a name without values."""
     row: dict[str, float] = {}
     for name, series in values.items():
         terms = [float(value) for value in series.dropna()]
@@ -69,7 +69,7 @@ def over_seeds(
     why_not: Callable[[Row], str] = why,
     remarks: Callable[[Row], Sequence[str]] | None = None,
 ) -> Column:
-    """A column of what `spread` has: the median, and from the least to the most where these differ as written."""
+    """Returns a column of what `spread` gives: the median, and '(least to most)' where these are not written alike."""
 
     def shown(row: Row) -> str | None:
         if pd.isna(row[name]):

@@ -1,4 +1,4 @@
-"""What ranks exchange, alone: sums of arrays over the ranks of a cell, by each framework's own way, beside copies."""
+"""Times of sums over ranks, with no training around them, by each framework's own way, beside copies in memory."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,8 +21,9 @@ GIGA = 1e9
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """Returns one row (COLUMNS and `medians`) for each sum and copy; in GB/s, algbw = bytes / seconds, and busbw =
-    algbw * 2 (n - 1) / n (NVIDIA's nccl-tests).
+    """Returns one row (COLUMNS and `medians`) for each sum and copy.
+
+    In GB/s, algbw = bytes / seconds, and busbw = algbw * 2 (n - 1) / n for n ranks, as in NVIDIA's nccl-tests.
     """
     data = parts.read(inputs)
     # To wait for the others is no fault of a sum's.
@@ -57,7 +58,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def timed_sums(alone: Iterable[Measured]) -> pd.DataFrame:
-    """The samples of every sum over ranks that was timed, with the `bytes` of its array; no column where none was."""
+    """Returns the samples of every timed sum over ranks, with the array's `bytes`; an empty frame where none was."""
     samples = [each.rows for each in alone]
     known = [rows[(rows["way"] == SUM) & rows["seconds"].notna()] for rows in samples]
     rows = pd.concat(known) if known else pd.DataFrame(columns=["part"])
@@ -100,7 +101,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def size_text(size: float) -> str:
-    """'4 KiB', '512 MiB'; gradients, which are of any size, to three digits."""
+    """Writes a size: '4 KiB', '512 MiB'; sizes between, as gradients have, to three digits."""
     for unit, length in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if size >= length:
             return f"{significant(size / length) if size % length else int(size // length)} {unit}"

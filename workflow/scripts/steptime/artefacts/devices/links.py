@@ -1,4 +1,4 @@
-"""The ranks of cells on several devices as they ran, and what went between them in a step, as a figure."""
+"""Figure of the ranks of each cell on several devices, where they ran, and what they exchanged in a step."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ DARK = "#444444"
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn (COLUMNS; `rate` in GB/s) and the drawing. Raises InputError where nothing was timed."""
+    """Returns the rows that are drawn (COLUMNS; `rate` in GB/s) and the figure. Raises InputError without times."""
     rows = common.cells_of(inputs)
     rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
     if rows.empty:

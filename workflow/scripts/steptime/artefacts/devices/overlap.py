@@ -1,4 +1,4 @@
-"""Steps of several devices as calculation and exchange one after the other would be, beside the measured ones."""
+"""Table that compares the steps of several devices with the sum of calculation and exchange, one after the other."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ PLACE = ["platform", "environment", "mode", "precision", "devices", "exchange", 
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each cell of ranks that wait, and the layout. Raises InputError without any."""
+    """Returns the tidy rows (COLUMNS), one for each cell whose ranks wait, and the layout. Raises InputError."""
     measured, rows, alone = inputs.measured, common.cells_of(inputs), sums_of(inputs)
     counts = common.whole(measured.rows)
     parameters = counts.groupby("network")["parameters"].max().to_dict()
@@ -63,7 +63,7 @@ def sums_of(inputs: Inputs) -> pd.DataFrame:
 
 
 def seconds_of(sums: pd.DataFrame, size: int) -> float | None:
-    """Says what a sum of so many bytes takes, by those (`bytes`, `seconds`) that were timed; None beyond them."""
+    """Says how long a sum of `size` bytes takes, by the timed ones (`bytes`, `seconds`); None beyond their sizes."""
     known = sums.sort_values("bytes")
     if known.empty or not known["bytes"].iloc[0] <= size <= known["bytes"].iloc[-1]:
         return None

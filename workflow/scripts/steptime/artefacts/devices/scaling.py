@@ -20,7 +20,7 @@ NOT_HERE = "Here no result on several devices is measured: `devices` of a grid a
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS) and the figure: by how many percent further devices shorten the time."""
+    """Returns the rows behind the figure (COLUMNS) and the figure: by how many percent devices shorten the time."""
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs.measured, frameworks)], columns=COLUMNS)
     most = int(data["devices"].max())
@@ -94,7 +94,7 @@ def _notes(inputs: Inputs) -> list[str]:
 
 
 def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
-    """Draws a line for each label; returns the legend's keys, with what the time comes to on the most devices."""
+    """Draws a line for each label; returns the legend's keys, with the change of the time on the most devices."""
     keys = []
     turns: dict[str, int] = {}
     for (source, label), line in data.groupby(["source", "label"], sort=False):

@@ -30,11 +30,11 @@ WAITS, UNTOLD = "they wait for one another", "the framework does not tell"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS), one for each cell on several devices, and the layout. Raises InputError
-    without any.
+    """Returns the tidy rows (COLUMNS), one for each cell on several devices, and the layout.
 
-    `whole` is as `speedup`, against one device with the threads of all; `scaling`: the devices share one mini-batch
-    (`strong`), or each has one as large (`weak`).
+    `speedup` is against one device with the threads of one rank, `whole` against one device with the threads of all.
+    `scaling` is `strong` where the devices share one mini-batch, `weak` where each has one as large. Raises InputError
+    where there are no such cells.
     """
     rows, measured = common.cells_of(inputs), inputs.measured
     several = [
@@ -68,7 +68,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list[Row]:
-    """Returns a row of each cell on several devices beside the cells like it on one."""
+    """Returns a row for each cell on several devices, compared with the cells like it on one."""
     rows, bases, wholes = [], [], []
     for row, alone in several:
         devices, threads, batch = row["devices"], row["threads"], row["batch"]
@@ -99,7 +99,7 @@ def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
 
 
 def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iterator[Factor]:
-    """Says how many times as many samples per second each cell has as its base, with the interval; None without one."""
+    """Yields how many times as many samples per second a cell has as its base, with the interval, or None."""
     known = ratios.to_bases(cells, bases, spreads)
     for cell, base, ratio in zip(cells, bases, known, strict=True):
         if base is None:

@@ -1,4 +1,4 @@
-"""Several ranks of which one is slow: what each still does where they wait for one another, and where they do not."""
+"""Table of several ranks, one of which is slow: each one's speed where they wait for one another, and where not."""
 
 import pandas as pd
 
@@ -34,7 +34,7 @@ INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; steps a second of a rank by its own clock, and shares of those alone) and the layout."""
+    """Returns the tidy rows (COLUMNS; steps a second by a rank's own clock, and shares of them) and the layout."""
     operations = parts.read(inputs)
     rows = [_row(cell) for _, cell in operations.groupby(IDENTITY, sort=False, dropna=False)]
     data = pd.DataFrame(rows, columns=COLUMNS)

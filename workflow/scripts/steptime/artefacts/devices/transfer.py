@@ -30,7 +30,7 @@ GIGA = 1e9
 def evaluate(
     bandwidth: float, memory: float, devices: float, waited_for: float, compute: float
 ) -> dict[str, float]:
-    """Returns the results of the model; GB/s, GB and seconds in, seconds and percent out. Who never waits has 100 %."""
+    """Computes seconds and percent from GB/s, GB and seconds. A device that never waits has 100 %."""
     one = memory / bandwidth
     others = waited_for * one
     share = 100 * compute / max(others, compute)
@@ -45,7 +45,7 @@ def evaluate(
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: each quantity as printed, from printed inputs, and by our bandwidths."""
+    """Returns the tidy rows (COLUMNS) and the layout: quantities as printed, from printed inputs, and by ours."""
     printed, peaks, page = inputs.printed, inputs.peaks, inputs.page
     summed = summed_per_second(inputs.parts)
     rows = printed.set_index("column")
@@ -104,10 +104,10 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def copied_per_second(peak: dict[str, Any]) -> float:
-    """Bytes per second that a platform's host gives to its GPU, out of memory that is pinned; without a GPU, that it
-    copies in its own memory, at the thread count that copies most.
+    """Returns the bytes per second that a platform's host copies to its GPU out of pinned memory.
 
-    STREAM's copy counts each byte twice, as it is read and as it is written (McCalpin 1995); a transfer moves it once.
+    Without a GPU, returns what it copies in its own memory, at the thread count that copies most. STREAM's copy counts
+    each byte twice, as it is read and as it is written (McCalpin 1995); a transfer moves it once.
     """
     peaks = peak["threads"].values()
     if all("transfers" in known for known in peaks):
@@ -116,7 +116,7 @@ def copied_per_second(peak: dict[str, Any]) -> float:
 
 
 def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
-    """Bytes per second from the first GPU to the one that it reaches slowest, or 0 and why; 0 and "" on CPUs."""
+    """Returns bytes per second from the first GPU to the one that it reaches slowest, or (0, why); (0, "") on CPUs."""
     for known in peak["threads"].values():
         rates = [each["bytes_per_second"] for each in known.get("peers", [])]
         return min(rates, default=0.0), known.get("no_peers", "")
@@ -124,7 +124,7 @@ def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
 
 
 def summed_per_second(alone: list[Measured]) -> dict[str, float]:
-    """The most bytes per second, by platform, of an array that several ranks sum, whatever its size and framework."""
+    """Returns, by platform, the most bytes per second of an array that ranks summed, over sizes and frameworks."""
     known = exchange.timed_sums(alone)
     if known.empty:
         return {}

@@ -1,1 +1,1 @@
-"""Tables and figures of the papers' own: what they used, print and claim, beside what is here."""
+"""Tables and figures of the papers themselves: what they used, printed and claim, beside ours."""

@@ -24,7 +24,7 @@ LONG = 24  # letters from which a value is broken into lines
 
 @dataclass(frozen=True)
 class Ability:
-    """What is read of one property: its text, or '' and why there is none; `note` is what a reader must know of it."""
+    """What is known of one property: its text, or '' and why there is none. `note` is what a reader must know of it."""
 
     text: str
     note: str = ""
@@ -57,7 +57,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row for each environment, by its cells: framework, version, and an Ability for each property that is read."""
+    """Returns one row for each environment: framework, version, and an Ability for each property that is read."""
     measured = inputs.measured
     by_name = {package["environment"]: package for package in inputs.packages}
     labels = {name: entry.get("label", name) for name, entry in inputs.networks.items()}
@@ -117,7 +117,7 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
 
 
 def _together(timed: pd.DataFrame, proofs: list[Row]) -> dict[str, Ability]:
-    """On how many devices at once it trains, as timed or as proven, and whether several processes train one network."""
+    """Says on how many devices at once a framework trains, and whether several processes train one network."""
     several = timed[timed["devices"] > 1]
     right = [proof for proof in proofs if proof["status"] == "ok"]
     failed = why(proofs[0]) if proofs and not right else ""
@@ -146,7 +146,7 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
 
 
 def _data(timed: int, environment: str, trained: Trained) -> Ability:
-    """On what its cells were timed, and on what it was trained to an accuracy."""
+    """Says on what data a framework's cells were timed, and on what it was trained to an accuracy."""
     runs = trained.runs
     own = runs[(runs["environment"] == environment) & (runs["epochs"] > 0)] if len(runs) else runs
     labels = list(dict.fromkeys(own["dataset_label"])) if len(own) else []

@@ -93,7 +93,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """Places with a time on both sides: `theirs` and `ours`, seconds, the shortest of several; `_batch` may differ."""
+    """Returns places with a time on both sides, the shortest in seconds: `theirs`, `ours`. `_batch` may differ."""
     place = ["network", "framework", "threads", "device"]
     shortest = [
         _shortest(times, place)[["seconds", "batch"]].set_axis([name, f"{name}_batch"], axis=1)
@@ -103,7 +103,7 @@ def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
-    """Kendall's tau-b (SciPy); NaN where one side is constant."""
+    """Computes Kendall's tau-b (SciPy); NaN where one side is constant."""
     # Only where it is needed: it takes a third of a second.
     from scipy.stats import kendalltau
 
@@ -111,7 +111,7 @@ def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
 
 
 def _shortest(times: pd.DataFrame, place: str | list[str]) -> pd.DataFrame:
-    """Returns the shortest of the times of each place, which is the index."""
+    """Returns the shortest time of each place; the place is the index."""
     timed = times[times["seconds"].notna()].sort_values("seconds")
     return timed.drop_duplicates(place).set_index(place)
 
@@ -158,7 +158,7 @@ def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> Row:
 
 
 def _cell(measured: Measured, time: pd.Series) -> pd.Series:
-    """Returns the cell that a time of ours is of."""
+    """Returns the cell that one of our times belongs to."""
     cells = measured.cells
     same = cells["variant"].fillna("").eq("")
     for name in ("environment", "mode", "network", "platform", "batch", "devices", "task"):
@@ -170,8 +170,10 @@ def _cell(measured: Measured, time: pd.Series) -> pd.Series:
 def _differ(
     one: pd.Series, other: pd.Series, measured: Measured, found: dict[tuple[str, str], Pair]
 ) -> bool | float:
-    """Tells whether two results are shown to differ: the word of their pair. Of two that were not measured in one
-    place, the chance of so large a difference if there were none; 1 where nothing is known.
+    """Tells whether two results differ, by the word of their pair.
+
+    Where they were not measured in one place, returns a number: the chance of so large a difference if there were none,
+    and 1 where nothing is known.
     """
     pair = found.get((key(one), key(other)))
     if pair is not None:
@@ -183,7 +185,7 @@ def _differ(
 
 
 def _decide(rows: list[Row]) -> None:
-    """Counts in place which pairs of each row are decided; pairs of two places are paid for together."""
+    """Counts in place which pairs of each row are decided; pairs of two places share one error rate."""
     pairs = [pair for row in rows if row["network"] != EVERY for pair in row["compared"]]
     apart = sum(not isinstance(pair["differ"], bool) for pair in pairs)
     for pair in pairs:
@@ -246,7 +248,7 @@ def _number(value: float) -> str:
 
 
 def draw(both: pd.DataFrame, inputs: Inputs, *told: str) -> tuple[pd.DataFrame, Figure]:
-    """Returns the points (`points`, paper, short) and the figure; what is `told` of the points is a note."""
+    """Returns the points (`points`, paper, short) and the figure; the sentences of `told` are among its notes."""
     frameworks, catalogue, measured = inputs.frameworks, inputs.networks, inputs.measured
     with figures.canvas(height=4.6) as (drawing, axes):
         if len(both):
@@ -289,7 +291,7 @@ def _frame(axes: Axes, both: pd.DataFrame) -> None:
 def _points(
     axes: Axes, both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
 ) -> None:
-    """Points have the colour of their framework, the marker of their network."""
+    """Draws the points, with the colour of their framework and the marker of their network."""
     markers = _markers(both, catalogue)
     for (_, network, name, device), line in both.sort_values("threads").groupby(LINE, sort=False):
         colour = frameworks.lineage(name).colour
@@ -318,7 +320,7 @@ def _network_keys(axes: Axes, both: pd.DataFrame, catalogue: dict[str, Any]) -> 
 
 
 def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
-    """Returns a sentence on the networks whose mini-batch here is another than the paper's."""
+    """Returns a sentence on the networks whose mini-batch here is not the paper's."""
     other = both[both["theirs_batch"] != both["ours_batch"]].drop_duplicates("network")
     names = [
         f"{catalogue[row['network']]['label']} {row['ours_batch']} for {row['theirs_batch']}"

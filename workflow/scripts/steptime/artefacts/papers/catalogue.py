@@ -26,7 +26,7 @@ INDEX: dict[str, Any] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; `targets` has the `state` and the number of `cells` of each rule."""
+    """Returns the tidy rows (COLUMNS) and the layout; `targets` has `state` and number of `cells` of each rule."""
     papers, page = read_papers(inputs.paths("papers")), inputs.page
     targets, grid = (inputs.facts["targets"][name] for name in ("targets", "grid"))
     rows = [row for paper in papers for row in _of_paper(paper, targets)]
@@ -57,7 +57,7 @@ def _of_paper(paper: Paper, targets: dict[str, Row]) -> list[Row]:
         rows.append(_named(name, entry, entry["source"]) | state)
 
     def as_printed(row: Row) -> tuple[bool, bool, str]:
-        """Tables, then figures, and what else is made of the paper."""
+        """Sorts tables first, then figures, then what else is made of the paper."""
         name = row["name"]
         return not name.startswith("table"), not name.startswith("fig"), name
 

@@ -1,7 +1,7 @@
-"""What the authors' scripts trained in place of a paper's networks: what it costs, and what they would have printed.
+"""Table of the networks that authors' scripts trained in place of those they describe, and what the difference costs.
 
-A caveat of a paper that names a `variant` of a network is timed beside the network itself. The printed time divided by
-what the variant takes of the network's time is the time that the network would have had.
+A caveat of a paper may name a `variant` of a network, which is timed beside the network itself. The printed time,
+divided by the variant's time as a share of the network's, is the time that the network would have had.
 """
 
 import math
@@ -82,7 +82,7 @@ def _named(cells: pd.DataFrame, variant: str) -> list[Row]:
 
 
 def _as_stated(caveat: dict[str, Any], factor: dict[str, float], inputs: Inputs) -> Row:
-    """Returns the printed time, that of the network as it is stated, and the paper's order of frameworks with each."""
+    """Returns the printed time, the described network's time, and the order of frameworks by each."""
     printed = inputs.printed
     printed = printed[printed["network"] == caveat["network"]]
     printed = printed[printed["platform"] == inputs.catalogue["compared_with"]]

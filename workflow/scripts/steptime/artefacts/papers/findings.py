@@ -50,7 +50,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _of_all(inputs: Inputs) -> pd.DataFrame:
-    """The rows of all papers, in the order of their files: those of its table of verdicts where a paper has one."""
+    """Returns the rows of all papers, in the order of their files; where a paper has a table of verdicts, its rows."""
     made = {path.stem.partition("_")[0]: path for path in inputs.paths("verdicts")}
     parts = []
     for paper in read_papers(inputs.paths("papers")):
@@ -63,13 +63,13 @@ def _of_all(inputs: Inputs) -> pd.DataFrame:
 
 
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
-    """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
+    """Returns the tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for a faulty one."""
     papers = read_papers(inputs.paths("papers"))
     return answers.build(papers, inputs.grids, inputs.frameworks, inputs.networks, only)
 
 
 def claim_of(row: Row) -> Entry:
-    """Returns a claim; the footnote says how it is read."""
+    """Returns a claim as a table's entry; the footnote says how it is read."""
     reading = (row["reading"].rstrip("."),) if row["reading"] else ()
     return Entry(row["claim"], reading, kind="words long")
 
@@ -92,7 +92,7 @@ INDEX = {"Paper": "short", "Section": "section", "Finding": "id"}
 
 
 def verdict_of(row: Row, side: str) -> list[Entry]:
-    """Returns a verdict and its numbers, as they stand in a table; the footnote says who was asked."""
+    """Returns a verdict and its numbers as a table's entries; the footnote says who was asked."""
     verdict, kind = row[f"{side}_verdict"], "paper" if side == "theirs" else "ours"
     numbers = row[f"{side}_numbers"]
     if side == "today" and same(row):
@@ -105,13 +105,13 @@ def verdict_of(row: Row, side: str) -> list[Entry]:
 
 
 def same(row: Row) -> bool:
-    """Tells whether today's versions are those that stand for the paper's."""
+    """Tells whether today's versions give the same answer as those that stand for the paper's."""
     names = ("verdict", "numbers", "asked")
     return all(row[f"ours_{name}"] == row[f"today_{name}"] for name in names)
 
 
 def grids_asked(inputs: Inputs) -> list[str]:
-    """Returns the machine of this grid's results, and which other grids were asked."""
+    """Says which machine this grid's results are from, and which other grids were asked."""
     own, *others = inputs.grids
     grids = [grid.name for grid in others if not grid.refused]
     sentences = [f"Asked besides: what lies here of the grids {', '.join(grids)}."] if grids else []

@@ -38,15 +38,15 @@ class Machine:
 
     @property
     def peak(self) -> Row:
-        """What the machine itself reaches, by its numbers of threads; {} where nothing was measured."""
+        """Returns what the machine itself reaches, by its numbers of threads; {} where nothing was measured."""
         return self.inputs.peaks.get(self.platform, {}).get("threads", {})
 
     def cells(self, network: str = "") -> pd.DataFrame:
-        """Returns its timed cells, of a network alone where one is named."""
+        """Returns the platform's timed cells, of one network where it is named."""
         return _of(self.inputs.measured.cells, self.platform, network)
 
     def samples(self, network: str = "", energy: str = "energy_joules") -> pd.DataFrame:
-        """Returns its samples of which a counter of energy was read."""
+        """Returns the platform's samples in which a counter of energy was read."""
         rows = _of(self.inputs.measured.rows, self.platform, network)
         return rows[rows[energy].notna()] if len(rows) else rows
 
@@ -59,8 +59,8 @@ def _of(rows: pd.DataFrame, platform: str, network: str) -> pd.DataFrame:
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (COLUMNS; `value` as text) and the layout.
 
-    The entry's `quantities` says which printed quantities are shown, and what is measured of the same; `not_here` why
-    others are not; `down` what stands below one another: devices, their `units` by platform, or quantities.
+    The entry's `quantities` says which printed quantities are shown, and which of ours are the same. `not_here` says
+    why others are not shown. `down` says what the lines are: devices, their `units` by platform, or quantities.
     """
     entry, rows = inputs.entry, _their_rows(inputs)
     for platform in inputs.measured.platforms:
@@ -80,7 +80,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _their_rows(inputs: Inputs) -> list[Row]:
-    """A row for each device and quantity; several numbers of one, such as a lowest and a highest, stand together."""
+    """Returns a row for each device and quantity; several numbers of one, such as lowest and highest, share it."""
     across = inputs.entry.get("down") == "quantities"
     place, quantity = ("column", "row") if across else ("row", "column")
     named = inputs.printed[quantity]
@@ -132,7 +132,7 @@ def _number(value: float, unit: str, note: str) -> list[Row]:
 
 
 def _performance(here: Machine) -> list[Row]:
-    """Operations per second: of the machine's own matrix product, or where none is measured, of the fastest cell."""
+    """Returns operations per second of the machine's own matrix product; without one, of the fastest cell."""
     if here.peak:
         threads, fastest = max(here.peak.items(), key=lambda entry: entry[1]["flops_per_second"])
         of_cpu = f"with {plural(int(threads), 'thread')}"
@@ -168,7 +168,7 @@ def _clock(here: Machine) -> list[Row]:
 
 
 def _speed(here: Machine) -> list[Row]:
-    """Images of training steps a second, of the entry's network by whoever is fastest."""
+    """Returns images per second in training steps of the entry's network, in the fastest framework."""
     network = here.inputs.entry["network"]
     timed = here.cells(network)
     if timed.empty:
@@ -202,7 +202,7 @@ def _efficiency(here: Machine) -> list[Row]:
 
 
 def _energy(here: Machine) -> list[Row]:
-    """Operations per joule of the result that has most: of a GPU its own energy, of a CPU that of all processors."""
+    """Returns operations per joule of the result that has most: by a GPU's own energy, or that of all processors."""
     both = []
     for name, device in (("energy_joules", "gpu"), ("host_energy_joules", "cpu")):
         rows = here.samples(energy=name)
@@ -223,7 +223,7 @@ def _energy(here: Machine) -> list[Row]:
 def _of_units(
     of_cpu: Callable[[Row], str], of_gpu: Callable[[Row], str], no_gpu: str = NOT_FOUND
 ) -> Any:
-    """Returns a text of each processor and GPU of a machine."""
+    """Returns a function that says something of each processor and GPU of a machine."""
 
     def facts(here: Machine) -> list[Row]:
         machine = here.described

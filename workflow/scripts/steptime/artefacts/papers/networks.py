@@ -19,7 +19,7 @@ MILLION = 1_000_000
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; parameters are the same when they agree in whole millions, as printed."""
+    """Returns the tidy rows (COLUMNS) and the layout; numbers of parameters are compared in whole millions."""
     networks, paper, page = inputs.networks, inputs.catalogue, inputs.page
     theirs = {(row["network"], row["column"]): row for row in inputs.printed.to_dict("records")}
     rows = [
@@ -107,7 +107,7 @@ def _layout(data: pd.DataFrame, short: str) -> pd.DataFrame:
 
 
 def _printed(value: int) -> str:
-    """Returns a printed number in the paper's own words: '55 millions', '3.8 billions'."""
+    """Writes a number in the paper's own words: '55 millions', '3.8 billions'."""
     if value >= 1000 * MILLION:
         return f"{value / (1000 * MILLION):g} billions"
     return f"{value / MILLION:g} millions" if value >= MILLION else count(value)

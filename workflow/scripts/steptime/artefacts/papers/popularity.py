@@ -32,8 +32,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Returns the first series of an export as CSV: lines of a month, week or day and a number, below a heading that
-    says so.
+    """Reads the first series of an export as CSV: a heading, and below it lines of a month, week or day and a number.
 
     Numbers become percent of the highest; '<1' counts as 0. Raises InputError.
     """

@@ -31,7 +31,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _figures(inputs: Inputs) -> dict[str, tuple[str, float | None]]:
-    """Says what was measured for each `figure` that a principle may name, in words, and the number in them."""
+    """Returns what was measured for each `figure` that a principle may name: its words, and the number in them."""
     rows, cells, proofs = inputs.measured.rows, inputs.measured.cells, inputs.proofs
     networks, machines = cells["network"].nunique(), cells["platform"].nunique()
     shown = int(cells["high"].notna().sum())

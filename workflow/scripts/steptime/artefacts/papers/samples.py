@@ -1,4 +1,4 @@
-"""The figure of sample images of a data set's classes, drawn from the very images that networks are trained on."""
+"""Figure of sample images of each class of a data set, from the very images that networks are trained on."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ INCHES = 6.4
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Which images are shown (COLUMNS; `image` counts from 0 in the split) and the figure: a row for each class."""
+    """Returns the images shown (COLUMNS; `image` counts from 0 in the split) and the figure, a row for each class."""
     artefact, short = inputs.entry, inputs.catalogue["short"]
     with np.load(inputs.paths("images")[0], allow_pickle=False) as file:
         data = dict(file)
@@ -51,7 +51,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _mosaic(images: np.ndarray, chosen: list[list[int]]) -> np.ndarray:
-    """Returns all chosen images on white, (height, width) or (height, width, 3)."""
+    """Returns one image, (height, width) or (height, width, 3), with all chosen images on white."""
     gaps = [(0, 0)] * 3 + [(0, GAP)] * 2
     padded = np.pad(images[np.array(chosen)], gaps, constant_values=255).transpose(0, 3, 1, 4, 2)
     rows, height, columns, width, channels = padded.shape

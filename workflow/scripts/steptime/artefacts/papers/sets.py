@@ -1,4 +1,4 @@
-"""The frameworks of a paper by the sets that it sorts them into, and what of each runs here: a table and a figure."""
+"""Table and figure of the sets into which a paper sorts its frameworks, and of what runs here of each framework."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """The tidy rows: COLUMNS; `timed` of `cells` have a time. The entry's `not_here` says why one cannot be had."""
+    """Returns the tidy rows (COLUMNS; `timed` of `cells` have a time). `not_here` says why a framework is missing."""
     measured, networks, not_here = inputs.measured, inputs.networks, inputs.entry["not_here"]
     rows = []
     for row in inputs.printed.to_dict("records"):

@@ -30,7 +30,7 @@ NAMED = [
 
 
 def _named(text: str) -> str:
-    """Says each library by its name, version and the code that it runs, once."""
+    """Writes each library once, with its name, its version and the kind of code that it runs."""
     names = text.split("; ")
     for pattern, short in NAMED:
         names = [pattern.sub(short, name) for name in names]
@@ -41,7 +41,7 @@ OURS = Column("", "ours", _named, lambda row: row["reason"], "ours words", marke
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS, texts) and the layout; `compared` says which printed column is which of ours."""
+    """Returns the tidy rows (COLUMNS, texts) and the layout; `compared` pairs printed columns with ours."""
     printed, frameworks, compared = inputs.printed, inputs.frameworks, inputs.entry["compared"]
     theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
     by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}

@@ -50,7 +50,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _parts(host: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
-    """Yields the COLUMNS of each part of a machine, less the platform."""
+    """Yields the COLUMNS of each part of a machine, without the platform."""
     for at, node in enumerate(host["nodes"]):
         yield "memory node", at, "machine", node["bytes"], _listed(node["cpus"]), _memory(node, at)
     for at, package in enumerate(host["packages"]):
@@ -70,7 +70,7 @@ def _listed(cpus: list[int]) -> str:
 
 
 def _groups(package: Row) -> list[tuple[str, list[list[int]]]]:
-    """Returns the cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
+    """Returns each last-level cache's text and the cores that share it; all cores where the kernel names no cache."""
     shared = [cache for cache in package["caches"] if cache["level"] >= 3]
     groups = []
     for cache in shared:

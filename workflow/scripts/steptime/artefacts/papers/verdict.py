@@ -1,4 +1,4 @@
-"""The table to read first of a paper: its claims, main ones first, by its own numbers and by ours."""
+"""Table to read first of a paper: its claims, main ones first, by the paper's numbers and by ours."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ HEADINGS = {3: "Main claims", 2: "Results", 1: "Details"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the rows (those of `findings`, and `short`) and the layout."""
+    """Returns the rows (columns of `findings`, and `short`) and the layout."""
     name = inputs.paths("catalogue")[0].parent.name
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
@@ -70,7 +70,7 @@ def in_short(row: dict[str, str]) -> str:
 
 
 def _of_both(theirs: str, ours: str) -> str | None:
-    """Says what two verdicts come to; None where ours is none."""
+    """Says in words how two verdicts go together; None where we have none."""
     for verdict, so_far in SO_FAR.items():
         if ours == so_far:
             return f"{SHORT[theirs, verdict]} so far"
@@ -114,7 +114,7 @@ INDEX: dict[str, Any] = {
 
 
 def _ours(data: pd.DataFrame, inputs: Inputs) -> list[Column]:
-    """Returns the columns of ours; the first says which version answers for which: 'TensorFlow 0.12 for 0.9.0'."""
+    """Returns our columns; the first says which version answers for which: 'TensorFlow 0.12 for 0.9.0'."""
     paper, frameworks = inputs.catalogue, inputs.frameworks
     asked, versions = " ".join(data["ours_asked"]), paper.get("versions", {})
     answers = []

@@ -1,4 +1,4 @@
-"""The convolutions of a network, in each way in which a framework lets one choose to compute them."""
+"""Figure of a network's convolutions, in each way of computing them that a framework lets its users choose."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, of each platform's highest thread count, and the drawing."""
     data = common.of_most_threads(parts.read(inputs))
     drawn = data[data["repeats"] > 0].assign(value=1e3 * data["seconds"].astype(float))
     axis = "time of one convolution (ms)"

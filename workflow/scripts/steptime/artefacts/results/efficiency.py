@@ -85,7 +85,7 @@ def _row(cell: Row, spec: dict[str, Any], peaks: dict[str, Any]) -> Row:
 
 
 def _peak_of(cell: Row, peaks: dict[str, Any]) -> tuple[Row, str]:
-    """Gets the peak that a cell is compared with, or {} and why there is none."""
+    """Returns the peak that a cell is compared with, or {} and why there is none."""
     platform = cell["platform"]
     machine = machine_name(platform)
     if platform not in peaks:
@@ -105,7 +105,7 @@ def _peak_of(cell: Row, peaks: dict[str, Any]) -> tuple[Row, str]:
 
 
 def _in_precision(known: Row, precision: str) -> Row:
-    """Returns a peak with the products of a precision in place of float32's; {} where it has none."""
+    """Returns a peak whose products have this precision and not float32; {} where none was measured."""
     if precision == USUAL:
         return known
     speed = known.get("precisions", {}).get(precision)
@@ -131,7 +131,7 @@ def share_of(row: Row) -> Any:
 
 
 def percent(share: float) -> str:
-    """Returns a share to two digits, above the peak to three: '0.56 %', '103 %'."""
+    """Writes a share with two digits, above the peak with three: '0.56 %', '103 %'."""
     return f"{significant(100 * share, 2 if share < 1 else 3)} %"
 
 
@@ -141,7 +141,7 @@ def peak_remarks(row: Row) -> list[str]:
 
 
 def gflops(value: float) -> str:
-    """Operations in 10^9."""
+    """Writes a number of operations in units of 10^9."""
     return significant(value / 1e9)
 
 
@@ -161,7 +161,7 @@ NEAR = 1.12  # networks whose intensities are nearer than this share a label
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the figure: a panel for each platform, thread count and precision that has a peak."""
+    """Returns the rows that are drawn and the figure: a panel for each platform, thread count and precision."""
     data, peaks, frameworks = inputs.table[0], inputs.peaks, inputs.frameworks
     drawn = data[data["share_of_peak"].notna()]
     places = list(drawn.groupby(["platform", "threads", "precision"]))
@@ -190,7 +190,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 def _panel(
     axes: Axes, here: pd.DataFrame, drawn: pd.DataFrame, peaks: Row, frameworks: Frameworks
 ) -> None:
-    """One roof in black, those of the other thread counts in grey, and the points of this thread count."""
+    """Draws this thread count's roof in black and its points, and other thread counts' roofs in grey."""
     highest = max(known["flops_per_second"] for known in peaks.values()) / 1e9
     top, lowest = 2 * highest, drawn["flops_per_second"].min() / 1e9
     # Below the lowest point there is room for the names of the networks.
@@ -230,7 +230,7 @@ def _roof(axes: Axes, known: Row, limits: tuple[float, float], own: bool) -> Non
 
 
 def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
-    """The networks' names upright at the foot of the panel; those of nearly one intensity share a label."""
+    """Writes the networks' names upright at the foot of the panel, those of nearly the same intensity together."""
     intensities = here.groupby("network_label", sort=False)["intensity"].first().sort_values()
     near = intensities < NEAR * intensities.shift()
     style = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
@@ -242,7 +242,7 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
-    """Returns a framework's lines keep colour and marker; its further modes and environments differ in the filling."""
+    """Returns how a point looks: frameworks differ in colour and marker, their modes and environments in filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
     turn = lines.index(row["framework_label"])
     return frameworks[row["framework"]].version(turn) | {"linestyle": ""}

@@ -1,4 +1,4 @@
-"""The energy of each sample that training steps take in, where a counter of it may be read; else why there is none."""
+"""Table of energy per sample of training steps, where a counter of it can be read; elsewhere, why there is none."""
 
 import pandas as pd
 
@@ -34,7 +34,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def used(measured: Measured) -> pd.DataFrame:
-    """One row for each cell: joules a sample, watts, by what they are known, or as `reason` why they are not."""
+    """Returns one row for each cell: joules a sample, watts, how they were measured, or as `reason` why not."""
     rows = measured.rows
     uses = [_of(group, measured) for _, group in rows.groupby(IDENTITY, sort=False, dropna=False)]
     return pd.DataFrame(uses)

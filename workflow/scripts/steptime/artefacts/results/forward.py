@@ -1,4 +1,4 @@
-"""A network in use beside its training: seconds of a pass and of a step, samples a second, and how long one waits."""
+"""Table of forward passes beside training steps: seconds of each, samples a second, and the wait for an answer."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def _steps(inputs: Inputs) -> dict[tuple[Any, ...], float]:
 
 
 def _waits(rows: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float | None]]:
-    """Median and 99th percentile of the passes of single samples, by the RUNNER and a mini-batch of 1."""
+    """Returns median and 99th percentile of the passes of single samples, by RUNNER and a mini-batch of 1."""
     alone = rows[(rows["batch"] == 1) & rows["seconds"].notna() & (rows["status"] == "ok")]
     alone = alone.assign(variant=alone["variant"].fillna(""))
     waits = {}

@@ -1,4 +1,4 @@
-"""The same network through the versions of each framework: its time, start, memory and registers, over their dates."""
+"""Table and figure of a network through a framework's versions: its time, start, memory and vector registers."""
 
 from collections import Counter
 from typing import Any
@@ -56,8 +56,8 @@ REGISTERS = {"SSE": "128 bits", "AVX2": "256 bits", "AVX-512": "512 bits"}
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout.
 
-    A series is a framework with two environments at least, in one mode where an environment has several; `place` counts
-    its versions from 0, `ratio` is the time by that of the newest version. Raises InputError where there is no series.
+    A series is a framework with two environments or more, in one mode where an environment has several. `place` counts
+    its versions from 0; `ratio` divides the time by the newest version's. Raises InputError where there is no series.
     """
     measured, frameworks = inputs.measured, inputs.frameworks
     cells = common.whole(measured.cells)
@@ -118,7 +118,7 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the figure: a line of panels for each series, a line in them for each network."""
+    """Returns the rows that are drawn and the figure: a line of panels for each series, a line for each network."""
     data = inputs.table[0]
     styles = _styles(data, inputs.networks)
     days = pd.to_datetime(data["released"])
@@ -157,7 +157,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:
-    """Years where all days of the series are known, the same for all such series; else the names of its versions."""
+    """Labels the axis with years where all days of the series are known, else with the names of its versions."""
     if rows["released"].notna().all():
         ax.set_xlim(dated.min() - 0.4, dated.max() + 0.4)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -168,12 +168,12 @@ def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:
 
 
 def _filled(colour: str, share: float) -> tuple[float, ...]:
-    """Returns a colour on white, by its share of what is seen."""
+    """Returns a colour mixed with white; `share` is the colour's part."""
     return tuple(1 - share * (1 - part) for part in to_rgb(colour))
 
 
 def _styles(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Styles:
-    """Colour and marker of each network, by its label."""
+    """Returns colour and marker of each network, by its label."""
     names = dict(zip(data["network_label"], data["network"], strict=True))
     count, styles = Counter[str](), {}
     for at, (label, name) in enumerate(names.items()):

@@ -69,7 +69,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """The tidy rows (COLUMNS): of each network and framework its layers, what is between them, and the whole."""
+    """Returns the tidy rows (COLUMNS): of each network and framework the layers, the time between, and the whole."""
     cells = common.cells_of(inputs)
     cells = cells.assign(marks=cells["marks"].map(", ".join))
     passes = _passes(inputs)
@@ -90,7 +90,7 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
 
 
 def _passes(inputs: Inputs) -> dict[Any, dict[str, Row]]:
-    """Returns the rows of forward passes that were timed, by RUNNER and the network, of its largest mini-batch."""
+    """Returns the timed forward passes, by RUNNER and then network, each of its largest mini-batch."""
     found: dict[Any, dict[str, Row]] = {}
     for measured in inputs.passes:
         cells = common.whole(measured.cells)
@@ -128,7 +128,7 @@ def _layer(
     name: str,
     part: dict[str, Any],
 ) -> Row:
-    """Returns the row of a layer, all of its kind together."""
+    """Returns the row of a layer, with the seconds of all layers like it together."""
     absent = {"status": "not asked for", "reason": f"no time of {name}"}
     shares = {name: 1.0} | {each: -share for each, share in part["less"].items()}
     weights = [(part["times"] * share, each) for each, share in shares.items()]
@@ -144,7 +144,7 @@ def _layer(
 
 
 def _forward(passes: Mapping[str, Row], weights: list[tuple[float, str]]) -> Row:
-    """Returns FORWARD of a sum of networks; nothing where one of them has no time in use."""
+    """Returns FORWARD of a weighted sum of networks; {} where one of them has no timed pass."""
     if any(each not in passes for _, each in weights):
         return dict.fromkeys(FORWARD)
     sums = _sum([(weight, passes[each]) for weight, each in weights])
@@ -152,7 +152,7 @@ def _forward(passes: Mapping[str, Row], weights: list[tuple[float, str]]) -> Row
 
 
 def _sum(terms: list[tuple[float, Row]]) -> Row:
-    """Returns seconds of a sum of independent results, with its interval; without one where a result has none."""
+    """Returns the seconds of a weighted sum of independent results, with an interval where all of them have one."""
     seconds = math.fsum(weight * row["seconds"] for weight, row in terms)
     if any(pd.isna(row["low"]) for _, row in terms):
         return {"seconds": seconds, "low": None, "high": None}
@@ -173,10 +173,10 @@ def _entry(row: Row) -> Entry:
 
 
 def explained(data: pd.DataFrame, slow: str, fast: str) -> list[str]:
-    """Says by which layers one of two environments takes longer, from the tidy rows of a network in both.
+    """Says which layers make the slow one of two environments slower, from the tidy rows of a network in both.
 
-    Differences are shares of the faster one's step. Those are named whose interval is without nought; all intervals
-    together are right in 95 % (Bonferroni).
+    Differences are shares of the faster one's step. Named are those whose interval does not contain 0; all intervals
+    together are right in 95 % of cases (Bonferroni).
     """
     sides = [
         data[data["environment"] == name].set_index(["layer", "times"]) for name in (slow, fast)
@@ -219,7 +219,7 @@ def _half(row: Any, low: str = "low", high: str = "high") -> float:
 
 
 def _differences(slow: pd.DataFrame, fast: pd.DataFrame) -> list[tuple[str, float, float, str]]:
-    """(layer, difference, half its interval, what of it is forward) as shares of the faster step, the largest first."""
+    """Returns (layer, difference, half its interval, words on forward) as shares of the faster step, largest first."""
     step, places = fast.loc[(WHOLE, 0), "seconds"], [at for at in fast.index if at[0] != WHOLE]
     wider = ndtri(1 - CHANCE / 2 / len(places)) / ndtri(1 - CHANCE / 2)
     found = []
@@ -233,7 +233,7 @@ def _differences(slow: pd.DataFrame, fast: pd.DataFrame) -> list[tuple[str, floa
 
 
 def _of_it_forward(rows: list[Any], step: float, wider: float) -> str:
-    """Says how much of a difference is that of the forward pass; '' where it has no interval."""
+    """Says how much of a difference is in the forward pass; '' where it has no interval."""
     if any(pd.isna(row["forward_low"]) for row in rows):
         return ""
     share = (rows[0]["forward"] - rows[1]["forward"]) / step
@@ -259,7 +259,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
-    """Bars of the frameworks, the fastest first, each of its layers in the network's order."""
+    """Draws a bar for each framework, the fastest first, of its layers in the network's order."""
     layers = rows[~rows["layer"].isin([WHOLE, BETWEEN])]
     largest = layers.groupby("layer")["seconds"].max().nlargest(DRAWN).index
     named = [layer for layer in layers["layer"].unique() if layer in largest]

@@ -1,4 +1,4 @@
-"""Which framework trains which network, as a table: whether each was proven to be the same, or why not."""
+"""Table of which framework trains which network: whether it was proven to be the same one, or why not."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ COLUMNS = [*proofs.COLUMNS[:10], "proof_id"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each proof on one device, and the layout: networks down, frameworks across."""
+    """Returns the tidy rows (COLUMNS), one for each proof on one device, and the layout, frameworks across."""
     data = proofs.rows_of(inputs)
     data = data[data["devices"] == 1][COLUMNS].reset_index(drop=True)
     inputs.page.notes = ["A footnote says why a framework has no proof of a network."]

@@ -1,4 +1,4 @@
-"""What memory a training takes at each mini-batch size, and which sizes a machine of less memory would hold."""
+"""Table and figure of the memory that training takes, by mini-batch size, and of the sizes that would fit a GPU."""
 
 from statistics import linear_regression
 from typing import Any
@@ -78,7 +78,7 @@ def draw(
 
 
 def limits_of(inputs: Inputs) -> dict[str, float]:
-    """Returns the memory of each GPU of the paper, in GiB, by its name; the paper says GB."""
+    """Returns the memory of each GPU of the paper by its name, in GiB; where the paper says GB, it means GiB."""
     printed, platforms = inputs.printed, inputs.catalogue["platforms"]
     gpus = {name: known["name"] for name, known in platforms.items() if known["device"] == "gpu"}
     rows = printed[(printed["column"] == "Memory") & printed["platform"].isin(gpus)]
@@ -86,10 +86,11 @@ def limits_of(inputs: Inputs) -> dict[str, float]:
 
 
 def lines_of(inputs: Inputs) -> pd.DataFrame:
-    """Returns one row (COLUMNS) for each cell: the most memory, of a GPU its own, as a least-squares line over the
-    mini-batch.
+    """Returns one row (COLUMNS) for each cell, with the line of memory over the mini-batch, by least squares, that it
+    is on.
 
-    `fixed_bytes` is the line at no sample, `sample_bytes` what each adds; `no_line` says why there is none.
+    Memory is the most that the process took; on a GPU, the most of the GPU's. `fixed_bytes` is the line at no sample,
+    `sample_bytes` what each sample adds; `no_line` says why there is no line.
     """
     cells = common.whole(inputs.measured.cells)
     on_gpu = cells["device"] == "gpu"
@@ -144,7 +145,7 @@ def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
 
 
 def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
-    """The largest mini-batch by the line; without one, or too far away, what was measured on this side of it."""
+    """Returns the largest mini-batch by the line; without a line, or far beyond what was measured, a bound."""
     if known.empty:
         return dash(line["no_line"])
     if not line["no_line"]:

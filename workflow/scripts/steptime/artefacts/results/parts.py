@@ -1,4 +1,4 @@
-"""What was measured of single operations of a step: one row for each, in each framework, way and place."""
+"""Rows of single operations: one for each, in each framework, way of computing it, and place."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
@@ -35,8 +35,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
     """Returns one row (COLUMNS and `medians`) for each operation of each cell, over the cell's repeats; times in
     seconds.
 
-    `medians` has each repeat's by its number, as the cells of `merge.summary`, and `lacking` says why there is none. A
-    cell that failed as a whole has one row, whose operation is ''.
+    `medians` has the median of each repeat by its number, as cells of `merge.summary` have. `lacking` says why there is
+    no time. A cell that failed as a whole has one row, whose operation is ''.
     """
     rows = inputs.measured.rows
     named = rows.assign(**{name: rows[name].fillna("") for name in ("variant", *OPERATION)})
@@ -84,7 +84,7 @@ def column_of(place: Place) -> str:
 
 
 def by_way(data: pd.DataFrame) -> dict[tuple[str, str, Place], Ways]:
-    """The rows of each (part, framework_label, place) by their way; those of a failed cell below each part as ''."""
+    """Returns the rows of each (part, framework_label, place) by their way; a failed cell's row is its way ''."""
     parts = [part for part in dict.fromkeys(data["part"]) if part]
     places: dict[tuple[str, str, Place], Ways] = {}
     for part in parts:
@@ -102,7 +102,7 @@ def entry(row: Row | None, failed: Row | None, text: str) -> Entry:
 
 
 def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
-    """Time of a row by that of another one of the same processes, and as text with its interval; None without both."""
+    """Returns a row's time divided by another's, and its text with interval; None unless both were timed."""
     if not row or not base or not row["repeats"] or not base["repeats"]:
         return None
     known = intervals.of_ratio(row["medians"], base["medians"])
@@ -112,7 +112,7 @@ def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
 
 
 def off_by(data: pd.DataFrame) -> str:
-    """Says how right the operations are that were timed."""
+    """Says how exact the timed operations are."""
     return (
         "Before it was timed, each operation was compared with numpy's float64, all of its numbers projected on one "
         f"random vector: at most {data['error'].max():.1g} of the result's length off."
@@ -139,10 +139,11 @@ def dots(
     lines: Mapping[float, str],
     keys: int,
 ) -> Figure:
-    """Returns a panel for each part, a line for each framework and a point at `value` for each of `ways` that it has.
+    """Returns a panel for each part, with a line for each framework and a point at `value` for each of `ways` that it
+    has.
 
-    `data` are all rows, also those that are not drawn. `ways` has marker, colour and label of each, `keys` the number
-    of their columns; `lines` are values that are marked in each panel, with their words.
+    `data` are all rows, also those that are not drawn. `ways` gives marker, colour and label of each way, and `keys`
+    the number of columns of their legend. `lines` are values to mark in each panel, with their words.
     """
     parts = list(dict.fromkeys(drawn["part"]))
     labels = list(dict.fromkeys(drawn["framework_label"]))
@@ -173,7 +174,7 @@ def by_place(
     entries: Callable[[str, Place, Ways], list[Entry]],
     first: Callable[[str], tuple[str, ...]] = lambda part: (part,),
 ) -> pd.DataFrame:
-    """A line for each part (named by `first`) and framework, for each place the `headings`, filled by `entries`."""
+    """Lays out lines for parts (named by `first`) and frameworks; in each place, `entries` fills the `headings`."""
     lines: dict[tuple[str, ...], dict[Any, Entry]] = {}
     for (part, label, place), ways in by_way(data).items():
         line = lines.setdefault((*first(part), label), {})

@@ -1,4 +1,4 @@
-"""What fewer bits in products are worth, in time, memory and error, beside float32 in the same framework."""
+"""Table and figure of what fewer bits in products are worth in a framework: time, memory and error beside float32."""
 
 import math
 
@@ -36,14 +36,14 @@ PANELS_IN_A_ROW = 2
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: a row for each result, those of other precisions beside float32's."""
+    """Returns the tidy rows (COLUMNS) and the layout: a row for each result, other precisions below float32."""
     data = rows_of(inputs)
     common.describe(inputs, *NOTES, words.processes(inputs.measured.cells))
     return data, columns(data, SHOWN, INDEX)
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """Returns the tidy rows (COLUMNS). `ratio` is how many times as fast a result is as that in float32."""
+    """Returns the tidy rows (COLUMNS). `ratio` is how many times as fast a result is as the same one in float32."""
     rows = common.cells_of(inputs).to_dict("records")
     usual = {_place(row): row for row in rows if row["precision"] == USUAL}
     bases = [usual.get(_place(row)) if row["precision"] != USUAL else None for row in rows]
@@ -113,7 +113,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
 
 
 def _style(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
-    """Returns a framework keeps colour and marker; its further modes differ in the filling."""
+    """Returns how a point looks: frameworks differ in colour and marker, modes of one only in filling."""
     modes = drawn.loc[drawn["framework"] == row["framework"], "mode"].unique().tolist()
     return frameworks[row["framework"]].version(modes.index(row["mode"])) | {"linestyle": ""}
 
@@ -123,7 +123,7 @@ def _place(row: Row) -> tuple[object, ...]:
 
 
 def _pays(row: Row, rows: list[Row], starts: dict[tuple[object, ...], float]) -> float | None:
-    """After how many steps a mode has won back its start; None of the first mode, and where no gain is shown."""
+    """Returns after how many steps a mode has made up for its longer start; None where no gain is shown."""
     alike = [name for name in IDENTITY if name != "mode"]
     first = next(each for each in rows if all(each[name] == row[name] for name in alike))
     known = [each["low"] is not None and pd.notna(each["low"]) for each in (first, row)]
@@ -135,7 +135,7 @@ def _pays(row: Row, rows: list[Row], starts: dict[tuple[object, ...], float]) ->
 
 
 def _unit(inputs: Inputs, row: Row) -> str | None:
-    """Returns the unit of the CPU that multiplied, as the framework's worker found it; None of float32."""
+    """Returns the CPU's unit that multiplied, as the framework's worker found it; None of float32."""
     known = inputs.measured.software.get(row["environment"], {}).get("settings", {})
     return known.get(f"{row['platform']}, {row['mode']}", {}).get(row["precision"])
 

@@ -23,7 +23,7 @@ HEADINGS = (SPEED, "NT ÷ NN", "TN ÷ NN", BY_ONE)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (parts.COLUMNS and `value`: the time by that of NN, or of two calls by one) and the layout."""
+    """Returns the tidy rows (parts.COLUMNS and `value`, see `with_ratios`) and the layout."""
     data = with_ratios(parts.read(inputs))
     common.describe(
         inputs,
@@ -48,7 +48,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, of each platform's highest thread count, and the drawing."""
     data = common.of_most_threads(with_ratios(parts.read(inputs)))
     drawn = data[data["part"] != ""].assign(way=data["way"].replace({TWO: CALLS}))
     printed = inputs.entry["printed_ratio"]
@@ -59,7 +59,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `value`: the time by that of the product NN of the same sizes; of two calls, by that of one."""
+    """Adds `value`: the time divided by that of product NN of the same sizes; of two calls, divided by that of one."""
     known = parts.by_way(data)
     values = []
     for row in data.to_dict("records"):
@@ -71,7 +71,7 @@ def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _entries(ways: parts.Ways) -> list[Entry]:
-    """Returns the columns of one product in one framework and place."""
+    """Returns a table's entries for one product in one framework and place."""
     base, failed = ways.get("NN"), ways.get("")
     speed = significant(base["gflops"]) if base and base["repeats"] else ""
     entries = [parts.entry(base, failed, speed)]

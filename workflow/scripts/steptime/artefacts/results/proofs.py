@@ -1,4 +1,4 @@
-"""The table of proofs: how near every environment and mode came to the golden run of every network."""
+"""Table of proofs: how near every environment and mode came to the golden run of every network."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def _error(name: str, what: str, limit: float) -> Column:
 
 
 def verdict(row: Row) -> Entry:
-    """Tells whether a proof has passed, or why not."""
+    """Says that a proof has passed, or why not."""
     if row["status"] == "ok":
         return Entry("passed", kind="words")
     return Entry(STATUS_WORDS[row["status"]], (why(row).rstrip("."),), True, "words")

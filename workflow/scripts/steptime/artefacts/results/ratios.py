@@ -1,4 +1,4 @@
-"""How many times the shortest time every framework takes, with intervals and words, as a table."""
+"""Table of how many times the shortest time every framework takes, with intervals and words."""
 
 from typing import Any
 
@@ -29,10 +29,10 @@ NO_INTERVAL = (
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS) and the layout: each time by that of `fastest`, `verdict` in words of
-    `statistics.words`.
+    """Returns the tidy rows (COLUMNS) and the layout: each time divided by that of `fastest`.
 
-    OVERALL compares a framework with the one that leads over all networks, OPEN says what is not decided.
+    `verdict` is a word of `statistics.words`. OVERALL compares a framework with the one that leads over all networks;
+    OPEN counts the pairs that are not decided.
     """
     rows = common.cells_of(inputs)
     # The layers of a network are compared in `layers`.
@@ -65,7 +65,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _seconds(rows: pd.DataFrame) -> dict[str, float]:
-    """Returns the seconds of the last run of each result, by its key: the first one proves more."""
+    """Returns how many seconds each result's last run took, by the result's key: the first run proves more."""
     if "ended_at" not in rows:
         return {}
     runs = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
@@ -74,7 +74,7 @@ def _seconds(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _open(rows: pd.DataFrame, pairs: dict[tuple[str, str], Pair], took: dict[str, float]) -> Row:
-    """Counts the pairs of a table that are not decided, as OPEN."""
+    """Returns OPEN: how many pairs a table has, how many are not decided, and what it would take to decide them."""
     keys = set(map(key, rows.to_dict("records")))
     own = [
         pair
@@ -92,7 +92,7 @@ def _row(
     pairs: dict[tuple[str, str], Pair],
     mean: Overall | None,
 ) -> Row:
-    """Returns the row of a result, divided by the `first` of its place."""
+    """Returns the row of a result, with its time divided by that of `first`, the fastest of its place."""
     compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),

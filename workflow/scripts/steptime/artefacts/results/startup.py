@@ -1,4 +1,4 @@
-"""What a user waits for until the first step is done: import, build, first step; as a table and a figure."""
+"""Table and figure of what a user waits for until the first step is done: import, build, first step."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def medians(inputs: Inputs) -> pd.DataFrame:
 
 
 def _middle(rows: pd.DataFrame) -> Row:
-    """Repeats of a cell as one row: medians of those that started, or what stopped the first of them."""
+    """Returns the repeats of a cell as one row: medians of those that started, or what stopped the first of them."""
     begun = rows[rows["first_step_seconds"].notna()]
     chosen = begun if len(begun) else rows
     row = chosen.iloc[0].to_dict()

@@ -1,4 +1,4 @@
-"""The figure of time per mini-batch against mini-batch size, one line per framework and platform."""
+"""Figure of time per mini-batch against mini-batch size, one line per framework and platform."""
 
 import math
 from typing import Any
@@ -35,7 +35,7 @@ HOLLOW: dict[str, Any] = {"markersize": 4.5, "markerfacecolor": "white", "linest
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data (COLUMNS; seconds per mini-batch) and the figure; a paper's numbers are its table's, of GPUs alone."""
+    """Returns the data (COLUMNS; seconds per mini-batch) and the figure; a paper's points are of GPUs alone."""
     paper, frameworks = inputs.catalogue, inputs.frameworks
     measured, artefact = inputs.measured, inputs.entry
     ours, network = _ours(measured, frameworks), artefact["network"]
@@ -95,10 +95,11 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
 
 
 def _parts(ours: pd.DataFrame, inputs: Inputs) -> dict[str, pd.DataFrame]:
-    """Returns the rows of each panel by its name: versions of the paper's time and today's, or all where there is one
-    of them.
+    """Returns the rows of each panel by its name: versions of the paper's time, and today's; one panel where there is
+    only one.
 
-    Of its time are those nearest to the paper's, and what was released until two years after it.
+    Of the paper's time are the versions that its catalogue calls the nearest, and all released until two years after
+    it.
     """
     if "releases" not in inputs.entry.get("needs", []):
         return {"": ours}
@@ -181,7 +182,7 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
 
 
 def _words(inputs: Inputs, theirs: pd.DataFrame) -> str:
-    """Says what the paper's marks are, which share the axis with our lines."""
+    """Says what the paper's marks are, which are on the same axis as our lines."""
     table, short = inputs.entry["sources"][1], inputs.catalogue["short"]
     where = f"at mini-batch {theirs['batch'].iloc[0]}, set side by side"
     others = other_scripts(theirs, inputs.catalogue, inputs)
@@ -193,7 +194,7 @@ def _words(inputs: Inputs, theirs: pd.DataFrame) -> str:
 
 
 def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> list[str]:
-    """For each platform: its machine, its threads, and that it is no GPU, where the paper shows GPUs."""
+    """Says of each platform its machine and its threads, and that it is no GPU where the paper shows GPUs."""
     lines = []
     for platform, machine in measured.platforms.items():
         rows = ours[ours["platform"] == platform]

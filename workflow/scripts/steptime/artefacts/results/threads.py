@@ -1,4 +1,4 @@
-"""The figure of time against threads divided by cores, a paper's and ours; right of 1 are more threads than cores."""
+"""Figure of time against threads divided by cores, a paper's and ours; right of 1 there are more threads than cores."""
 
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ Sources: TypeAlias = tuple[str, ...]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows that are drawn (COLUMNS; seconds) and the drawing: a panel for each network, theirs hollow."""
+    """Returns the rows that are drawn (COLUMNS; seconds) and the figure, a panel for each network, theirs hollow."""
     name = inputs.paths("catalogue")[0].parent.name
     paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
     trained, frameworks = inputs.trained, inputs.frameworks
@@ -60,7 +60,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str, Sources], str]:
-    """Returns the panels, each by its network and sources: seconds of other data are on no axis of the paper's."""
+    """Returns the panels' titles, by network and sources: seconds on other data have another axis than the paper's."""
     titles: dict[tuple[str, Sources], str] = {}
     for network in paper.networks:
         sources = set(data.loc[data["network"] == network, "source"])
@@ -77,7 +77,7 @@ def _titles(data: pd.DataFrame, paper: Paper, inputs: Inputs) -> dict[tuple[str,
 
 
 def _styles(data: pd.DataFrame, frameworks: Frameworks) -> curves.Styles:
-    """Ours are solid and filled, the paper's dashed and hollow; its machines differ in dashes."""
+    """Returns how lines look: ours solid and filled, the paper's dashed and hollow; its machines differ in dashes."""
     lines = data.drop_duplicates(["source", "line"])
     turns = lines.groupby(["source", "framework"]).cumcount()
     return {
@@ -108,7 +108,7 @@ def _ours(paper: Paper, cells: pd.DataFrame, frameworks: Frameworks) -> pd.DataF
 
 
 def _trained_on(trained: Trained, network: str) -> str:
-    """Says what a network was trained on here, a subset named as one; "" where it was not."""
+    """Says on what data a network was trained here, and whether on a part of them; "" where it was not trained."""
     runs = trained.runs
     if runs.empty:
         return ""

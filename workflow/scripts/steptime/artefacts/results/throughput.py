@@ -1,4 +1,4 @@
-"""How many words or images a second a training takes, its share of the machine's peak, its seconds until a loss."""
+"""Table and figure of training: words or images a second, share of the machine's peak, and seconds until a loss."""
 
 import math
 from collections.abc import Callable
@@ -78,7 +78,7 @@ TO_A_LOSS = Column(
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, and UNTIL where it is asked for; seconds, and numbers a second) and the layout."""
+    """Returns the tidy rows (COLUMNS, and UNTIL where asked for; seconds, and numbers a second) and the layout."""
     data, shown = rates(inputs), SHOWN
     if "until" in inputs.entry:
         trained = inputs.trained
@@ -90,7 +90,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows that are drawn, those of the most threads of a platform, and the drawing."""
+    """Returns the rows that are drawn, of each platform's highest thread count, and the drawing."""
     data = common.of_most_threads(inputs.table[0])
     missing = data[data["items_per_second"].isna()]
     notes = [
@@ -132,7 +132,7 @@ def rates(inputs: Inputs) -> pd.DataFrame:
 
 
 def _counted(row: Row, spec: dict[str, Any]) -> Row:
-    """Says what a step of a cell takes in, and how much of that a second."""
+    """Says how many words or images a step of a cell takes in, and how many that is a second."""
     source = spec["input"]
     steps = source["shape"][0] if source["kind"] in ("tokens", "one_hot") else 1
     items = steps * row["batch"]
@@ -147,7 +147,7 @@ def _counted(row: Row, spec: dict[str, Any]) -> Row:
 
 
 def _to_a_loss(row: Row, entry: dict[str, Any], trained: Trained) -> Row:
-    """Seconds of training until the loss on test images that the entry asks for: the median of seeds that reach it."""
+    """Returns seconds until the entry's loss on test images: the median of the seeds that reach it."""
     until = entry["until"].get(row["network"])
     if until is None:
         return {"no_loss": entry["no_loss"].get(row["network"], "no loss is asked for")}
@@ -166,7 +166,7 @@ def _to_a_loss(row: Row, entry: dict[str, Any], trained: Trained) -> Row:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
-    """A bar for each framework, the fastest on top, and its 95 % interval."""
+    """Draws a bar for each framework, the fastest on top, with its 95 % interval."""
     rows = rows.sort_values("items_per_second").reset_index(drop=True)
     edge = 1.4 * math.nextafter(rows["items_per_second"].max(), math.inf)
     for at, row in rows.iterrows():

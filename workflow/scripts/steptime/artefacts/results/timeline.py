@@ -1,4 +1,4 @@
-"""When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped."""
+"""Figure of when every cell of a run was measured, and whether any two on one machine overlapped."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ OVERLAP_COLOUR = "#CC0000"
 
 
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns each process of merged rows by its start, with the `seconds` of its job."""
+    """Returns each process of merged rows by its start, with the `seconds` that its job took."""
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
     keys = map(key_of, processes.to_dict("records"))
@@ -30,7 +30,7 @@ def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
-    """Every cell that began before another of its machine had ended, with the latest such one: (earlier, later)."""
+    """Returns (earlier, later) of each cell that began while others of its machine ran: the one that ended last."""
     pairs = []
     for _, rows in spans.groupby("machine_id", sort=False):
         last = None
@@ -43,7 +43,7 @@ def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def sentence(spans: pd.DataFrame) -> str:
-    """Tells whether runs overlapped, in one sentence."""
+    """Says whether runs overlapped, in one sentence."""
     pairs, machines = overlaps(spans), spans["machine_id"].nunique()
     where = "" if machines == 1 else f" of the same machine ({machines} machines)"
     if not pairs:
@@ -94,7 +94,7 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
 
 
 def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
-    """Returns seconds at which each cell is drawn to begin, long pauses shortened, and where such pauses are."""
+    """Returns the second at which each cell is drawn to begin, long pauses shortened, and where these pauses are."""
     begins, cuts, shift, busy_until = [], [], 0.0, None
     for row in data.to_dict("records"):
         if busy_until is None:

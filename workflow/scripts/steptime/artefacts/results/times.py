@@ -1,4 +1,4 @@
-"""The table of times, per mini-batch or of a training: networks x frameworks down, ours, ratios, the paper's across."""
+"""Table of times, per mini-batch or of a training: networks and frameworks down; ours, ratios, the paper's across."""
 
 from typing import Any, TypeAlias
 
@@ -32,10 +32,10 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS; seconds of the entry's `quantity`) and the layout, of what was measured.
+    """Returns the tidy rows (COLUMNS; seconds of the entry's `quantity`) and the layout of what was measured.
 
-    A row of ours has `theirs` and `ratio` (ours / theirs) only where it is like for like: same network, mini-batch,
-    threads and lineage, on the platform `compared_with`; of a GPU, on the first of `compared_gpu`.
+    A row of ours has `theirs` and `ratio` (ours / theirs) only where both are alike: the same network, mini-batch,
+    threads and lineage, on the printed platform `compared_with`; for a GPU, on the first of `compared_gpu`.
     """
     paper, page = inputs.catalogue, inputs.page
     rows = [*_our_rows(measured, inputs), *_their_rows(inputs)]
@@ -91,7 +91,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
 
 
 def caveats(catalogue: dict[str, Any], frameworks: Frameworks) -> dict[tuple[str, str], str]:
-    """By network and lineage, where the authors' scripts train another network or time something else."""
+    """Says, by network and lineage, where the authors' scripts train another network or time something else."""
     return {
         (entry["network"], frameworks[entry["framework"]].lineage): entry["text"]
         for entry in catalogue.get("caveats", [])
@@ -102,7 +102,7 @@ SOME_OTHER_SCRIPTS = "Some scripts of the authors trained another network or tim
 
 
 def other_scripts(printed: pd.DataFrame, paper: dict[str, Any], inputs: Inputs) -> list[str]:
-    """Returns a sentence on those printed times, each of a `network` and `framework`, that `caveats` tells of."""
+    """Returns a sentence on the printed times, each of a `network` and `framework`, that have a caveat."""
     caveat_of, frameworks = caveats(paper, inputs.frameworks), inputs.frameworks
     lineages = (frameworks[name].lineage for name in printed["framework"])
     names = [
@@ -141,7 +141,7 @@ def _their_rows(inputs: Inputs) -> list[Row]:
 
 
 def _peak_share(row: Row, inputs: Inputs) -> float | None:
-    """The share of the processor's peak by its data sheet that a printed time needs for the operations of ours."""
+    """Returns the share of the data sheet's peak at which a printed time does the operations of our network."""
     platform = inputs.catalogue["platforms"][row["platform"]]
     if "peak_gflops" not in platform or pd.isna(row["seconds"]):
         return None
@@ -153,13 +153,13 @@ def _peak_share(row: Row, inputs: Inputs) -> float | None:
 
 
 def _compared(device: str, paper: dict[str, Any]) -> list[str]:
-    """Returns the printed platforms that ours is compared with on a kind of device."""
+    """Returns the printed platforms with which ours is compared on a kind of device."""
     named = paper.get(COMPARED[device], [])
     return [named] if isinstance(named, str) else named
 
 
 def _reference(inputs: Inputs) -> dict[str, Printed]:
-    """By platform, what was printed of those that ours is compared with."""
+    """Returns what was printed on the platforms with which ours is compared, by platform."""
     platforms = [name for kind in COMPARED for name in _compared(kind, inputs.catalogue)]
     reference: dict[str, Printed] = {name: {} for name in platforms}
     for row in common.printed_rows(inputs):
@@ -171,7 +171,7 @@ def _reference(inputs: Inputs) -> dict[str, Printed]:
 
 
 def _label(network: str, inputs: Inputs) -> str:
-    """Returns the network's label in the catalogue, or in the paper's where no network here is it."""
+    """Returns the network's label in the catalogue; in the paper's where the catalogue has no such network."""
     known = inputs.networks.get(network)
     return known["label"] if known else inputs.catalogue["labels"][network]
 
@@ -197,7 +197,7 @@ def _in_order(data: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
 
 
 def _best(data: pd.DataFrame) -> pd.Series:
-    """Whether ours is shown to be the fastest, and whether theirs is the shortest that was printed, of several."""
+    """Tells which rows are best: ours shown to be the fastest, theirs the shortest of several printed ones."""
     time = data["theirs"].where(data["source"] == PAPER).astype(float)
     place = [data[name] for name in ("source", "network", "variant", "platform")]
     place += [data["precision"].astype(object).fillna("")]
@@ -208,7 +208,7 @@ def _best(data: pd.DataFrame) -> pd.Series:
 
 
 def _footnote(row: Row) -> str:
-    """Says what a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
+    """Says what a reader must know of this time or this dash; SEPARATOR is between several things."""
     ours, texts = row["source"] == OURS, words.remarks(row)
     if pd.isna(row["ours"] if ours else row["theirs"]):
         texts = [words.why(row) if ours else row["reason"]]
@@ -254,7 +254,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
 
 
 def _lineage_names(data: pd.DataFrame, frameworks: Frameworks) -> dict[str, str]:
-    """Says what lineages are called: PyTorch is no Torch where the paper has none."""
+    """Returns the names of lineages: the lineage's own where the paper prints it (Torch), else ours (PyTorch)."""
     own = data[data["source"] == OURS].drop_duplicates("lineage").set_index("lineage")["framework"]
     printed = data.loc[data["source"] == PAPER, "lineage"].unique()
     names = {lineage: frameworks[name].label for lineage, name in own.items()}
@@ -262,7 +262,7 @@ def _lineage_names(data: pd.DataFrame, frameworks: Frameworks) -> dict[str, str]
 
 
 def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
-    """The largest share of a processor's peak that a line's printed times need, and which need more than all."""
+    """Returns the largest share of a processor's peak that a line's printed times need; notes those above 100 %."""
     shares, platforms = theirs["peak_share"].astype(float), paper["platforms"]
     above = [
         f"{platforms[row['platform']]['name']}, {row['column']}: {100 * row['peak_share']:.0f} %"
@@ -279,7 +279,7 @@ def _ratio_group(platform: str, paper: dict[str, Any]) -> str:
 
 
 def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
-    """Ours by platform and rising threads, then the paper's in its own order, ratios behind what they divide by."""
+    """Returns the columns: ours by platform and rising threads, then the paper's, each followed by its ratios."""
     ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
     places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
     places = places.sort_values(["column_group", "devices", "threads"])
@@ -327,7 +327,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
 
 
 def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
-    """Says what ratios are and where the paper measured; nothing for the project's own table."""
+    """Says what ratios are and where the paper measured; nothing for a table of the project's own."""
     if "compared_with" not in paper:
         return []
     reference = paper["platforms"][paper["compared_with"]]

@@ -1,4 +1,4 @@
-"""What the known settings of each framework are worth, beside the framework as its own tutorial has it."""
+"""Table of what the known settings of each framework are worth, compared with its own tutorial's way."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`, beside the fastest
-    other mode.
+    """Returns the tidy rows (COLUMNS) and the layout: a row for each result in mode `plain`, beside the fastest other
+    mode.
 
-    `verdict` and `plain_verdict` are words of `statistics.words`, the second among the plain results alone.
+    `verdict` and `plain_verdict` are words of `statistics.words`; the second one compares plain results alone.
     """
     cells, statistics = common.whole(inputs.measured.cells), inputs.measured.statistics
     is_plain = cells["mode"] == PLAIN
@@ -52,7 +52,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def winners(rows: pd.DataFrame) -> str:
-    """Say whether the fastest framework of each network would be another one without the settings."""
+    """Says whether another framework would be the fastest of each network without the settings."""
     other, same, open_ = (list[str]() for _ in range(3))
     for _, place in rows.groupby(PLACE, sort=False, dropna=False):
         network = place["network_label"].iloc[0]
@@ -72,7 +72,7 @@ def winners(rows: pd.DataFrame) -> str:
 
 
 def _leading(place: pd.DataFrame, verdict: str) -> set[str]:
-    """Returns those of a place that are slower than none."""
+    """Returns the frameworks of a place that are not slower than any other."""
     leading = place[verdict].isin([FASTEST, SHORTEST, EQUAL, NOT_DECIDED])
     return set(place.loc[leading, "framework_label"])
 

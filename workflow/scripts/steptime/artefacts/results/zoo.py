@@ -1,4 +1,4 @@
-"""Every framework beside every network, as a table and a picture: time, share of the peak, start, memory."""
+"""Table and picture of every framework beside every network: time, share of the peak, start, memory."""
 
 import math
 from typing import Any
@@ -121,7 +121,7 @@ SHORT = {
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows of the table, and the figure."""
+    """Returns the rows of the table, and the picture."""
     data = inputs.table[0]
     return data, draw(data, [*_notes(data), *origin(inputs.measured)])
 
@@ -159,7 +159,7 @@ def draw(data: pd.DataFrame, notes: list[str]) -> figures.Drawing:
 
 
 def _fastest_first(data: pd.DataFrame) -> list[str]:
-    """Returns the lines by the mean of their logarithms of ratios; those without any come last."""
+    """Returns the lines by the mean of the logarithms of their ratios; lines without a ratio come last."""
     logarithms = data["ratio"].astype(float).map(math.log, na_action="ignore")
     means = logarithms.groupby(data["runner"], sort=False).mean()
     return list(means.sort_values(kind="stable").index)

@@ -1,4 +1,4 @@
-"""What the layer above costs: trainings through a framework that stands on another one, beside those without it."""
+"""Table of what a layer above costs: trainings through a framework that uses another one, beside those without it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +53,7 @@ INDEX: dict[str, Callable[[Row], Any]] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; the entry's `pairs` name environments and modes of the same version."""
+    """Returns the tidy rows (COLUMNS) and the layout; `pairs` of the entry are environments of the same version."""
     cells: dict[str, dict[tuple[Any, ...], Row]] = {}
     trained = inputs.trained
     for row, runs, epochs in by_cell(trained, inputs.frameworks):
@@ -80,7 +80,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _measured(name: str, row: Row, runs: pd.DataFrame, epochs: pd.DataFrame) -> Row:
-    """Says what one cell took, by seed and of all of them; a reason where no seed has an epoch."""
+    """Says what one cell took, for each seed and over all; a reason where no seed has an epoch."""
     failed = runs[runs["epochs"] == 0]
     seconds = epochs.groupby("repeat")["seconds"].median().to_dict()
     cell = {

@@ -1,4 +1,4 @@
-"""Epochs and seconds to an accuracy over several seeds: as a table, and as a figure against the time."""
+"""Table of epochs and seconds to an accuracy over several seeds, and figure of the accuracy against the time."""
 
 from typing import Any
 
@@ -37,11 +37,11 @@ PANEL_INCHES = 2.6
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the
+    """Returns the tidy rows (COLUMNS; of each of SPREAD the median, `least_` and `most_` over the seeds) and the
     layout.
 
-    `epochs` and `seconds` are those to the accuracy, of the seeds that reached it; `accuracy` is that after the last
-    common epoch; `feed_share` is the share of the time in which images were drawn.
+    `epochs` and `seconds` are those to the accuracy, over the seeds that reached it. `accuracy` is that after the last
+    epoch that all seeds have; `feed_share` is the share of the time in which images were drawn.
     """
     trained, rows = judged(inputs.trained), []
     for row, runs, own in seeds.by_cell(trained, inputs.frameworks):

@@ -1,4 +1,4 @@
-"""Seconds of training until a loss, on one device and on several, by how these share gradients: table and figure."""
+"""Table and figure of seconds of training until a loss, on one device and on several, by how these share gradients."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
 
 
 def _why(row: Row) -> str:
-    """Says why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
+    """Says why a cell did not come to the loss; of a training that ran to its end, the `reason` says it alone."""
     return str(row["reason"]) if row["status"] == NOT_REACHED else why(row)
 
 
@@ -54,11 +54,11 @@ INDEX: dict[str, Any] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the
+    """Returns the tidy rows (COLUMNS; of each of SPREAD the median, `least_` and `most_` over the seeds) and the
     layout.
 
-    `seconds` and `epochs` are those until the end of the first epoch after which the loss on the test images is no more
-    than the entry's `loss`, over the seeds that came to it; `share` is `seconds` by those of one device alike.
+    `seconds` and `epochs` end with the first epoch after which the loss on test images is at most the entry's `loss`,
+    over the seeds that came to it. `share` is `seconds` divided by those of one device alone.
     """
     trained, wanted = trainings.read(inputs.paths("cells")[0]), inputs.entry["loss"]
     rows = [
@@ -142,7 +142,7 @@ def _named(row: Row) -> str:
 
 
 def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
-    """Draws a line from one device to several by framework, place and way of sharing; returns the legend's keys."""
+    """Draws a line from one device to several, by framework, place and way of sharing; returns the legend's keys."""
     keys = []
     versions: dict[str, list[str]] = {}
     for _, alike in drawn.groupby(ALIKE, sort=False, dropna=False):

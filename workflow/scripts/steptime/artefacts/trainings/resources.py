@@ -1,4 +1,4 @@
-"""What each framework used of the machine while it trained: a table, and a figure over the time."""
+"""Table of what each framework used of the machine while it trained, and figure of it over the time."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ ROW_INCHES = 1.9
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (TABLE, and of each of USED its median, `least_` and `most_` over the seeds) and the layout."""
+    """Returns the tidy rows (TABLE; of each of USED the median, `least_` and `most_` over the seeds) and the layout."""
     trained, rows = inputs.trained, []
     for row, runs, _ in seeds.by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
@@ -75,7 +75,7 @@ def _used(row: Row, runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data (COLUMNS; `seconds` since the worker's start) of all seeds; the figure of the first, networks down."""
+    """Returns the data of all seeds (COLUMNS; `seconds` since the worker's start) and the figure of the first."""
     trained = inputs.trained
     rows = [
         row
@@ -111,7 +111,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[Row]:
-    """Returns a row for each two notes that follow each other: what was used between them, and held at the second."""
+    """Returns a row for each two notes in succession: what was used between them, and what was held at the second."""
     if len(noted["rows"]) < 2:
         return []
     notes = pd.DataFrame(noted["rows"], columns=noted["columns"], dtype=float)

@@ -1,4 +1,4 @@
-"""Whole trainings: their times to an accuracy beside a paper's, as a table and as bars."""
+"""Table and bars of whole trainings: their times to an accuracy, beside a paper's."""
 
 from typing import Any
 
@@ -35,9 +35,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
+    """Returns the data behind the figure (COLUMNS; seconds) and the figure: the paper's bars filled, ours outlined.
 
-    The entry says which `networks` and kind of `device`; other data and other networks are in panels of their own.
+    The entry says which `networks` and kind of `device`; other data and other networks have panels of their own.
     """
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs)], columns=COLUMNS)

@@ -1,4 +1,4 @@
-"""What comes of trainings of one network in which one number is varied: hidden nodes, or the bound of start values."""
+"""Table and figure of trainings in which one number of a network varies: hidden nodes, or the bound of start values."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ PANEL_INCHES = 2.3
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, and spreads of SPREAD over the seeds) after the last common epoch, and the layout."""
+    """Returns the tidy rows (COLUMNS, and spreads of SPREAD) after the last epoch of all seeds, and the layout."""
     runs, numbers, rows = inputs.trained.runs, inputs.entry["varied"], []
     trained = inputs.trained.only(runs[common.whole(runs)["network"].isin(list(numbers))])
     shared = in_step(trained)
@@ -62,7 +62,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """Returns the rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
+    """Returns the rows that are drawn and the drawing: a panel for each of SPREAD against the number that varies."""
     data = common.of_most_threads(inputs.table[0])
     styles = curves.styles_of(data, inputs.frameworks, "environment_label")
     with figures.panels(len(SPREAD), PANEL_INCHES, 1.2, sharey=False) as (drawing, panels):
