@@ -1,6 +1,8 @@
-"""Prints what of the grid was measured on this machine while something else was at work, for measuring it again.
+"""Prints what of the grid was disturbed on this machine, so that it can be measured again.
 
-snakemake --force $(workflow/scripts/launch cells.again --grid desktop)
+    snakemake --force $(workflow/scripts/launch cells.again --grid desktop)
+
+Disturbed is what was measured while something else was at work, beyond the limits of `machine.interference`.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from steptime.reading import read_yaml
 
 
 def main() -> None:
-    """Prints one path a line, and a sentence beside them when there is none."""
+    """Prints one path a line; a sentence on standard error where there is none."""
     parser = argparse.ArgumentParser(description="Print what was measured under disturbance.")
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
     chosen = parser.parse_args().grid or read_yaml(project.path("config/config.yaml"))["grid"]
@@ -37,7 +39,7 @@ def planned(plan: grid.Plan) -> list[Path]:
 
 
 def disturbed(path: Path, here: str) -> bool:
-    """Whether a peak or a shard was measured on the machine `here`, beyond the limits of `machine.interference`."""
+    """Tells whether a peak or a shard of the machine `here` was disturbed beyond `machine.interference`'s limits."""
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
         marks = [rows.get("disturbed") for rows in peak["threads"].values()]

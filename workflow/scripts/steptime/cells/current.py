@@ -1,8 +1,7 @@
-"""Decides which of the results that lie here stay and which are made again: the one place that does.
+"""Decides which of the results here stay and which are made again: the one place that does.
 
 Shards, proofs, manifests and references hold digests of what they were made with. A file whose digests are those that
-the configuration gives stays. Any other is made again. The times of files do not count: `cp -r` gives all of them new
-ones.
+the configuration gives stays. Any other is made again. The times of files do not count: `cp -r` changes all of them.
 """
 
 import json
@@ -36,7 +35,7 @@ LIMITED = ("timeout", "out_of_memory")
 
 
 class Current:
-    """Compares what lies here with what a configuration expects. It looks at each file once: a run makes the rest."""
+    """Compares the results here with what a configuration expects. Looks at each file once: the run makes the rest."""
 
     def __init__(self, expected: Expected) -> None:
         self.expected, self._read = expected, cache(_read)
@@ -46,18 +45,18 @@ class Current:
 
     @cached_property
     def here(self) -> str:
-        """The id of this machine, as rows have it."""
+        """Returns the id of this machine, as rows have it."""
         return machine.own_id()
 
     @cached_property
     def is_as_measured(self) -> bool:
-        """Whether nothing is measured, and all is shown as it was, by whatever version of this project."""
+        """Tells whether nothing is to be measured and all is shown as it was, by whatever version of this project."""
         configuration = self.expected.configuration
         asked = configuration.grid["platforms"]
         return all(configuration.platforms[name].get("as_measured") for name in asked)
 
     def manifest(self, environment: str) -> bool:
-        """Tells whether a manifest holds here; what failed elsewhere or for want of an index is tried again."""
+        """Tells whether a manifest holds here; what failed elsewhere, or without an index, is tried again."""
         made = self._read(manifest_path(environment))
         if self.is_as_measured and made:
             return True
@@ -66,12 +65,12 @@ class Current:
         return is_of and (made.get("status") == "ok" or failed_here)
 
     def _lacks_environment(self, environment: str) -> bool:
-        """Tells whether an environment was made, as its manifest says, but does not stand here as it was made."""
+        """Tells whether an environment was made, as its manifest says, but is no longer here as it was made."""
         made = self._read(manifest_path(environment))
         return made.get("status") == "ok" and not interpreter.stands_as(made)
 
     def proof(self, environment: str, mode: str, network: str, mark: str) -> bool:
-        """Whether a proof is of what is asked, in an environment as the one here; `mark`: see `cell.proof_mark`."""
+        """Tells whether a proof is the one asked for, in the environment here; for `mark` see `cell.proof_mark`."""
         proof = self._read(proof_path(f"{environment}.{mode}-{network}{mark}"))
         if self.is_as_measured and proof:
             return True
@@ -84,7 +83,7 @@ class Current:
         return not failed or (self.manifest(environment) and not self.is_installed(environment))
 
     def _reference(self, network: str, batch: int | str, precision: str) -> bool:
-        """Whether what lies here as the reference of a network, mini-batch and precision is whole, and of this code."""
+        """Tells whether the reference of a network, mini-batch and precision is whole, and of today's code."""
         axes = {"network": network, "batch": batch, "precision": precision}
         made_of = f"{self.expected.network_digest(network)} {batch}{marked(precision, ' ')}"
         try:
@@ -107,18 +106,18 @@ class Current:
         return row["status"] == "ok" or self._fails_again(cell, row)
 
     def _differing(self, cell: Cell) -> tuple[str, ...]:
-        """Names what of the shard of a cell is not as it is asked for; () also where none lies here."""
+        """Names what of a cell's shard is not as it is asked for; () also where there is no shard."""
         row = footers.row(shard_path(cell.key))
         return footers.differing(row, self.expected.of(cell)) if row else ()
 
     def is_of_here(self, cell: Cell) -> bool:
-        """Tells whether the shard of a cell may be measured once more in its place: it is no other machine's."""
+        """Tells whether a cell's shard may be measured again in its place: it is no other machine's."""
         if "cluster" in self.expected.configuration.platforms[cell.platform]:
             return True
         return footers.row(shard_path(cell.key)).get("machine_id") in (None, self.here)
 
     def _fails_again(self, cell: Cell, row: footers.Facts) -> bool:
-        """Tells whether a cell that failed would fail again: what it stands on and its limits are what they were."""
+        """Tells whether a cell that failed would fail again: its limits, proof and environment are as they were."""
         status, axes = row["status"], cell.facts()
         if status == "install_failed" and self.is_installed(cell.environment):
             return False
@@ -140,7 +139,7 @@ class Current:
         return self.proof(*named) and judged_alike and proof["status"] in ("ok", status)
 
     def is_older_than_its_images(self, cell: Cell) -> bool:
-        """Tells whether the shard of a training is older than its images by their times alone."""
+        """Tells whether a training's shard is older than its images only by the files' times."""
         path, images = shard_path(cell.key), list(map(Path, images_of(cell.dataset)))
         if not images or not age(path) < max(map(age, images)) < NEVER:
             return False
@@ -155,7 +154,7 @@ class Current:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Returns the content of a manifest or a proof; {} for what is none."""
+    """Returns the content of a manifest or a proof; {} where the file is not one."""
     try:
         content = json.loads(Path(path).read_text())
     except (OSError, ValueError, RecursionError):

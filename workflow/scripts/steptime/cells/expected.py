@@ -1,8 +1,8 @@
-"""What a row must have been measured with to stand for a cell of this configuration.
+"""What a row must have been measured with to represent a cell of this configuration.
 
-A row says of what it is by digests: of the network, of the code of its adapter and worker, of the pins of its
-environment, of what its worker was asked. Wherever rows are taken, planned with or merged, they are compared with what
-is computed here. A row of another network or adapter is named, and never shown as this one's.
+A row says by digests what it is of: the network, the code of its adapter and worker, the pins of its environment, and
+the job of its worker. Wherever rows are read, to plan or to merge, their digests are compared with those computed here.
+A row of another network or adapter is named, and never shown as this one's.
 """
 
 from collections.abc import Mapping
@@ -39,11 +39,11 @@ class Expected:
         self._sampled: dict[tuple[Any, ...], str] = {}
 
     def preparing_step(self, environment: str) -> str:
-        """Name of the step that prepares an environment, '' for none."""
+        """Names the step that prepares an environment; '' for none."""
         return self.configuration.entry_of(environment).get("prepare", "")
 
     def worker_digest(self, adapter: str, network: str, *names: str) -> str:
-        """Digest of the code that runs in a worker with this adapter for tasks of these names."""
+        """Returns the digest of the code that runs in a worker with this adapter for tasks of these names."""
         modules = ["worker.__main__", "worker.building", *map("worker.tasks.{}".format, names)]
         own = f"worker.frameworks.{adapter}"
         # Where there is none, the worker says so.
@@ -51,7 +51,7 @@ class Expected:
         return self.code_for(network, *modules)
 
     def proof_digest(self, network: str, exchange: str = "", task: str = "") -> str:
-        """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
+        """Returns the digest of the code of a proof: an edit of it may change the verdict."""
         if task:
             proof = tasks.TASKS[task].proof
             return self.code_for(network, f"worker.tasks.{proof}", f"steptime.prove.{proof}")
@@ -60,23 +60,23 @@ class Expected:
         return self.code_for(network, *modules)
 
     def reference_digest(self, network: str) -> str:
-        """Digest of the code that computes the reference of a network."""
+        """Returns the digest of the code that computes the reference of a network."""
         return self.code_for(network, "steptime.prove.reference")
 
     def has_reference(self, cell: Cell) -> bool:
-        """Whether a cell is compared with the reference at full size: of a whole mini-batch, and ranks that wait."""
+        """Tells whether a cell is compared with a full-size reference: with a whole mini-batch, and ranks that wait."""
         if not tasks.TASKS[cell.task].needs_reference or cell.devices == 1:
             return tasks.TASKS[cell.task].needs_reference
         spec = self.configuration.specify(cell.network)
         return cell.exchange not in GROUPED and not networks.normalises(spec)
 
     def job_of(self, cell: Cell) -> dict[str, Any]:
-        """Returns all that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
+        """Returns all that decides the number of a cell: the cell, its framework's settings, the worker's orders."""
         facts = tasks.job_of(self.configuration, cell) | self.framework_facts(*_kind(cell.facts()))
         return facts | {"network_digest": self.network_digest(cell.network)}
 
     def proving_job(self, environment: str, mode: str, network: str, mark: str) -> dict[str, Any]:
-        """All that decides a proof; `mark` says on which devices, if several, and of which other task than steps."""
+        """Returns all that decides a proof; `mark` names the devices, if several, and the task, if it is not steps."""
         apart = apart_of(mark)
         judged_by = self.proof_digest(network, apart.get("exchange", ""), apart.get("task", ""))
         facts = self.framework_facts(environment, mode, network, **apart) | apart
@@ -90,9 +90,9 @@ class Expected:
         }
 
     def of(self, cell: Cell) -> dict[str, Any]:
-        """Says what the row of a cell of the grid must say, by the columns of `cells.footers.COMPARED`.
+        """Returns what the row of a cell of the grid must say, by the columns of `cells.footers.COMPARED`.
 
-        {} of a machine whose rows are shown as they were measured.
+        {} for a machine whose rows are shown as they were measured.
         """
         if self.configuration.platforms[cell.platform].get("as_measured"):
             return {}
@@ -103,7 +103,7 @@ class Expected:
         return self._of_kind(*_kind(cell.facts())) | {"sampling_digest": self._sampled[key]}
 
     def of_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What the row of any cell must say, but for its sampling; {} for an unknown task, network or environment."""
+        """Returns what any cell's row must say, except its sampling; {} for an unknown task, network or environment."""
         axes, known = {**row, "network": network_of(row)}, self.configuration
         is_known = (
             axes["environment"] in known.known_environments
@@ -113,18 +113,18 @@ class Expected:
         return self._of_kind(*_kind(axes)) if is_known else {}
 
     def _network_digest(self, network: str) -> str:
-        """Of the full-size and the narrow specification."""
+        """Returns the digest of the full-size and the narrow specification."""
         return digests.digest([self.configuration.specify(network, of) for of in (False, True)])
 
     def _code_for(self, network: str, *modules: str) -> str:
-        """Digest of modules and all that they import, without what only other networks need."""
+        """Returns the digest of modules and all that they import, without what only other networks need."""
         used = networks.used_records(self.configuration.specify(network))
         known = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
         files = [path for path in known if path not in SAYING]
         return digests.code_digest(files, networks.RECORDS, used)
 
     def _environment_digest(self, environment: str) -> str:
-        """Of the pins of an environment and of the step that prepares it."""
+        """Returns the digest of the pins of an environment and of the step that prepares it."""
         step = self.preparing_step(environment)
         wanted = pins.load(project.path(f"envs/{environment}.yaml"), step)
         return pins.digest(wanted, prepare.digest(step))
@@ -138,7 +138,7 @@ class Expected:
         devices: int = 1,
         exchange: str = "",
     ) -> dict[str, Any]:
-        """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task."""
+        """Returns the adapter of an environment, its worker's variables, and the digest of its code for a task."""
         framework = self.configuration.entry_of(environment)
         adapter = exchanges.adapter_of(framework["adapter"], devices, exchange)
         adapter += f".{PLAIN}" if mode == PLAIN else ""

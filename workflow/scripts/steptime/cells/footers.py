@@ -1,4 +1,4 @@
-"""Reads what the footers of shards say, with nothing but Python: who plans a run may have Snakemake and no more.
+"""Reads what the footers of shards say, in plain Python: a planner may have Snakemake and nothing else.
 
 A footer says what its shard was measured with. `differing` compares that with what a configuration asks for.
 """
@@ -38,7 +38,7 @@ Facts = Mapping[str, Any]
 
 
 class Outdated(NamedTuple):
-    """A shard of another network, adapter or the like: its cell, what differs in words, and its row."""
+    """A shard of another network, adapter or the like: its cell, the differences in words, and its row."""
 
     key: str
     words: tuple[str, ...]
@@ -46,7 +46,7 @@ class Outdated(NamedTuple):
 
 
 def footer(path: str | Path) -> dict[str, Any]:
-    """Returns the footer of a shard; {} for what is none, which those that read its rows name."""
+    """Returns the footer of a shard; {} for a file that has none, which is named when its rows are read."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -64,7 +64,7 @@ def footer(path: str | Path) -> dict[str, Any]:
 
 
 def facts(footer: dict[str, Any]) -> dict[str, Any]:
-    """Says what is compared of a row, from its footer; {} of none."""
+    """Returns what of a row is compared, from its shard's footer; {} for {}."""
     if not footer:
         return {}
     job = footer.get("job") or {}
@@ -76,7 +76,7 @@ def facts(footer: dict[str, Any]) -> dict[str, Any]:
 
 
 def row(path: str | Path) -> dict[str, Any]:
-    """Says what is compared of a row, by the path of its shard, which is read once."""
+    """Returns what of a row is compared, by the path of its shard, which is read once."""
     return _row(os.path.abspath(path), age(path))
 
 
@@ -86,7 +86,7 @@ def _row(path: str, written: float) -> dict[str, Any]:
 
 
 def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
-    """Says what of a row is not as a configuration asks, in words; what is null is not known and no difference."""
+    """Names what of a row is not as a configuration asks; a null is not known, and is no difference."""
     words: dict[str, None] = {}
     for name, word in COMPARED.items():
         ours, theirs = facts.get(name), expected.get(name)
@@ -98,13 +98,13 @@ def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
 
 
 def are_as_asked(key: str, expected: Mapping[str, Facts]) -> bool:
-    """Tells whether the rows of a cell lie here and are of what a plan expects of it."""
+    """Tells whether a cell's rows are here and are what a plan expects of it."""
     lying = row(shard_path(key))
     return bool(lying) and not differing(lying, expected.get(key, {}))
 
 
 def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
-    """The sentence that names shards of other networks, adapters and so on; `advice` may have their `{files}`."""
+    """Writes the sentence about shards of other networks, adapters and so on; `advice` may name their `{files}`."""
     others = list(others)
     words = " and ".join(dict.fromkeys(word for other in others for word in other.words))
     versions = ", ".join(
@@ -122,12 +122,12 @@ def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
 
 
 def _pattern(row: Facts) -> str:
-    """Pattern of the files of all cells that differ from a row's in numbers, mode and precision alone."""
+    """Returns a pattern for the shards of all cells that differ from a row's only in numbers, mode and precision."""
     return key_of({**row, **dict.fromkeys(VARIED, "*")}) + ".parquet"
 
 
 def age(path: str | Path) -> float:
-    """Says when a file was written, in ns; endlessly late for one that is not there, or holds nothing."""
+    """Returns when a file was written, in ns; infinity where there is none, or an empty one."""
     try:
         file = os.stat(path)
     except OSError:

@@ -37,7 +37,7 @@ WIDTHS = (15, 8, 9)
 
 
 def main() -> None:
-    """Command line. Exits with 0 when a shard was written, whatever its status."""
+    """Runs the command line; exits with 0 when a shard was written, whatever its status."""
     parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
     parser.add_argument("--job", required=True, help="the cell and what to do with it, as JSON")
     parser.add_argument("--networks", required=True, type=project.path)
@@ -52,14 +52,14 @@ def main() -> None:
 def fill(
     variables: dict[str, str], threads: int, mode: str, prefix: Path, precision: str = USUAL
 ) -> dict[str, str]:
-    """The framework's environment variables for a thread count, mode and precision, in the environment in `prefix`."""
+    """Returns the framework's environment variables for threads, mode and precision, in the environment in `prefix`."""
     known = {"threads": threads, "mode": mode, "prefix": prefix}
     filled = {name: value.format(**known) for name, value in variables.items()}
     return filled | PRECISIONS[precision].variables
 
 
 def describe(job: Job, varied: Collection[str]) -> str:
-    """Returns the cell of a job in words, with its mode and platform where the run has several."""
+    """Names the cell of a job in words, with its mode and platform where the run has several."""
     cell = job["cell"]
     way = f" {cell['mode']}" if "mode" in varied else ""
     words = [
@@ -75,7 +75,7 @@ def describe(job: Job, varied: Collection[str]) -> str:
 
 
 def worker_job(job: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Says what a worker must know of a cell whose network has the specification `spec`."""
+    """Returns the job of a worker for a cell whose network has the specification `spec`."""
     cell = job["cell"]
     axes = ("task", "mode", "precision", "batch", "threads", "device", "exchange")
     return {name: cell[name] for name in axes} | {
@@ -91,7 +91,7 @@ class CellRun:
     """One cell on its way from the command line to its shard."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Ends the program with a sentence on a machine that is not the cell's platform, and for broken images."""
+        """Ends the program with a sentence where the machine is not the cell's platform, or images are broken."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.options = options
         self.job: Job = json.loads(options.job)
@@ -122,7 +122,7 @@ class CellRun:
         self.used = resources.Watch(self.devices, notes=self.task.is_watched)
 
     def run(self) -> Outcome:
-        """Runs the worker where its environment stands and its network is proven."""
+        """Runs the worker, where its environment was made and its network is proven."""
         cell, installed = self.cell, self.manifest.get("packages")
         lacking = [made for made in (self.manifest, self.proof) if made["status"] != "ok"]
         single = networks.single_values(self.spec, cell["batch"] // cell["devices"])
@@ -143,7 +143,7 @@ class CellRun:
         return outcome
 
     def describe_machine(self) -> None:
-        """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
+        """Describes machine and workflow, once, and imports what will write the shard."""
         if not self.machine:
             doing(f"measuring {' '.join(self.title.split())}")
             self.machine, self.workflow = machine.describe(), software.workflow()
@@ -179,7 +179,7 @@ class CellRun:
             say(f"    {self.title}: {type(error).__name__}: {error}")
 
     def _tell(self, outcome: Outcome, facts: dict[str, Any]) -> None:
-        """Says what came out, and for the rule whether a page is to be made behind this program."""
+        """Prints what came out, and leaves a note for the rule where a page is to be made now."""
         shown = run.facts().get("shown", {}).get("cells", [])
         marked = "  disturbed" if interference.disturbed(facts) else ""
         progress.report(
@@ -218,7 +218,7 @@ class CellRun:
         return footer
 
     def _check_images(self) -> dict[str, Any]:
-        """Says what the worker is given of a data set, and the column that says which images these are."""
+        """Returns what the worker is given of a data set, and the column that says which images these are."""
         from steptime.datasets import whole
 
         train, test = self.options.images

@@ -1,4 +1,4 @@
-"""What must not share one table: shards under other names, and of several machines."""
+"""Refuses what must not be in one table: shards under wrong names, and shards of several machines."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ class MixedRowsError(InputError):
 
 
 def under_another_name(path: Path, row: dict[str, Any]) -> str:
-    """The sentence about a shard whose row is of another cell than its path says, or ''; its folder is its platform."""
+    """Writes a sentence about a shard whose row is of another cell than its path says; '' where it is not."""
     results, platform = path.parents[3], path.parents[1].name
     held = Path(shard_path(key_of(row | {"platform": platform}), str(results)))
     if held == path:
@@ -25,7 +25,7 @@ def under_another_name(path: Path, row: dict[str, Any]) -> str:
 
 
 def stranger(path: Path, here: dict[str, Any]) -> str | None:
-    """Says why this machine's cells cannot lie beside the shards of a platform, as a sentence; None where they can."""
+    """Says why shards of this machine cannot be in one folder with a platform's, in a sentence; None where they can."""
     # Where a cell is measured: what reads shards is loaded while the framework is.
     from steptime.cells import shard
 
@@ -50,7 +50,7 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
 
 
 def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
-    """Raises MixedRowsError for a platform whose shards, by kind of machine, are of several that are not equal."""
+    """Raises MixedRowsError where a platform's shards, by kind of machine, are of machines that are not equal."""
     for platform, paths_by_kind in machines.items():
         if len(paths_by_kind) == 1 or placement.entry(platform).get("equal_machines"):
             continue

@@ -1,4 +1,4 @@
-"""The columns of a shard, which are the contract of the project: those that are constant in a cell, and its rows'."""
+"""The columns of a shard, the project's contract: those that are constant in a cell, and those of its rows."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The Parquet file of one cell, and how it is written and read; `cells.schema` has its columns."""
+"""Writes and reads the Parquet file of one cell; `cells.schema` has its columns."""
 
 import json
 from datetime import datetime
@@ -22,7 +22,7 @@ FOOTER = b"steptime"
 
 
 class Unfit(Exception):
-    """What is no value of its column; the text says it."""
+    """A value does not fit its column; the text says which."""
 
 
 class ShardError(InputError):
@@ -32,7 +32,8 @@ class ShardError(InputError):
 def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer: Footer) -> None:
     """Writes the shard of one cell, whole or not at all. Raises OSError (a full disk, say) or Unfit.
 
-    `facts` are the task's constant columns (missing ones are null), `rows` the others; without rows there is one.
+    `facts` are the task's constant columns, null where they are missing; `rows` are the others. Without rows, the shard
+    has one row.
     """
     schema, constant = schema_of(facts["task"]), constant_of(facts["task"])
     columns = [name for name in schema.names if name not in constant]
@@ -60,7 +61,7 @@ def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer:
 
 
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Returns all columns and the footer of a shard, slower than `read_parts`, whose errors it raises."""
+    """Returns all columns and the footer of a shard; raises what `read_parts` raises, which is faster."""
     row, rows, footer = read_parts(path)
     columns = {name: [row[name]] * len(rows) for name in constant_of(row["task"])}
     columns |= dict(zip(rows.column_names, rows.columns, strict=True))
@@ -68,10 +69,9 @@ def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """Returns the constant columns as a dict, which the footer repeats, the other columns, and the footer: four times
-    as fast.
+    """Returns a shard's constant columns as a dict, its other columns, and its footer: four times as fast as `read`.
 
-    Raises ShardError for a shard that is missing, broken, of another schema version, or with other rows than were
+    Raises ShardError for a shard that is missing or broken, has another schema version, or other rows than were
     written.
     """
     file, footer = _open(path)
@@ -93,7 +93,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
 
 
 def rows_digest(rows: pa.Table) -> str:
-    """Digest of what differs from row to row: a number that is changed, by hand or by a disk, is seen."""
+    """Returns the digest of the columns that differ from row to row, by which a changed number is found."""
     return digests.digest(rows.to_pylist())
 
 
@@ -144,15 +144,15 @@ def _broken(path: Path, error: Exception) -> ShardError:
 
 
 def _without_columns(path: Path) -> ShardError:
-    """Returns the error of a shard that lacks what every shard has."""
+    """Returns the error for a shard that lacks what every shard has."""
     return ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
 
 
 def again(path: Path) -> str:
-    """Returns the command that measures the cell of a shard once more."""
+    """Returns the command that measures a shard's cell once more."""
     return f"measure its cell again with `rm {path} && .venv/bin/snakemake {path}`."
 
 
 def short(error: Exception) -> str:
-    """Says what an error says, in one line."""
+    """Returns an error's message in one line."""
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

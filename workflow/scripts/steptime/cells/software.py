@@ -17,8 +17,10 @@ GIT_SECONDS = 20
 
 
 def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict[str, Any]:
-    """Versions, packages and compiled libraries of a cell: `libraries` that its worker had loaded and computes with,
-    their `arithmetic` in short (see `environments.libraries`), and what was `prepared`.
+    """Returns versions, packages and compiled libraries of a cell.
+
+    `libraries` are those that its worker had loaded and computes with, `arithmetic` says in short what they are (see
+    `environments.libraries`), and `prepared` says what was prepared.
     """
     versions = outcome.events.get("ready", {}).get("versions", {})
     names = ("framework_version", "python", "blas", "cuda", "cudnn", "build")
@@ -39,7 +41,7 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
 
 
 def changed(cell: dict[str, Any], manifest: Manifest) -> str:
-    """Says why what stands in the environment of a cell is not what was installed there, '' where it is."""
+    """Says that the environment of a cell no longer has what was installed in it; '' where it has."""
     names = interpreter.strangers(project.environment(cell["environment"]), manifest["packages"])
     if not names:
         return ""
@@ -47,9 +49,9 @@ def changed(cell: dict[str, Any], manifest: Manifest) -> str:
 
 
 def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
-    """Says why a worker's framework is not the one that was installed, by two numbers of its version, or ''.
+    """Says that a worker imported another version of its framework than was installed, by two numbers of it; else ''.
 
-    A framework that no package is named after is what it says (dynet38 2.2 has DyNet 2.1).
+    Where no package has the framework's name, the worker's word counts (dynet38 2.2 has DyNet 2.1).
     """
     version = outcome.events.get("ready", {}).get("versions", {}).get("framework_version")
     installed = {
@@ -64,7 +66,7 @@ def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest)
 
 
 def workflow() -> dict[str, Any]:
-    """Returns the workflow's commit, with "-dirty" where the checkout differs, and the files that do, but for ignored
+    """Returns the workflow's commit ("-dirty" where the checkout differs) and the files that differ, but for ignored
     ones.
 
     Outside a git checkout, the commit is what the file .commit says, or None.

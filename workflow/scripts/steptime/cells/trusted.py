@@ -1,4 +1,4 @@
-"""What is asked of files that others have made before they are taken: that they can be what they say they are.
+"""Checks files that other machines have made before they are taken: whether they can be what they say they are.
 
 Each function raises what its caller shows: one sentence with the file, what is wrong with it, and what to do.
 """
@@ -25,18 +25,18 @@ MOST_OFF = 4.0
 
 
 class UntrustedError(shard.ShardError):
-    """A file that cannot be what it says it is."""
+    """A file cannot be what it says it is."""
 
 
 def regular(paths: Iterable[Path]) -> None:
-    """Refuses what is no plain file, such as a link that leads nowhere."""
+    """Refuses paths that are no plain files, such as a link that leads nowhere."""
     for path in paths:
         if not path.is_file():
             raise UntrustedError(f"{path} is no file: remove it there, or leave it out.")
 
 
 def record(path: Path) -> dict[str, Any]:
-    """Returns the content of a proof, a manifest, or what else is a JSON object."""
+    """Returns the content of a JSON object, such as a proof or a manifest; refuses anything else."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -47,7 +47,7 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def peak(path: Path) -> dict[str, Any]:
-    """Says what a machine reaches, as `machine.peak` and `machine.gpu_peak` write it."""
+    """Returns a machine's peaks as `machine.peak` and `machine.gpu_peak` write them; refuses anything else."""
     content = record(path)
     known = content.get("threads")
     if not isinstance(known, dict) or not all(
@@ -69,7 +69,7 @@ def arrays(path: Path) -> None:
 
 
 def reference(path: Path) -> None:
-    """Refuses what is no reference, and one that nothing could fail by."""
+    """Refuses what is no reference, and a reference without finite limits, by which nothing could fail."""
     arrays(path)
     try:
         with np.load(path, allow_pickle=False) as content:
@@ -84,7 +84,7 @@ def reference(path: Path) -> None:
 
 
 def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """Says what `shard.read_parts` gives of a shard that can be what was measured, and has the name of its cell."""
+    """Returns what `shard.read_parts` returns; refuses a shard under another cell's name, or with impossible values."""
     row, rows, footer = shard.read_parts(path)
     # The file of another cell, or a second one of this, would count as a process of its own.
     if misnamed := under_another_name(path, row):
@@ -95,7 +95,7 @@ def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
 
 
 def _lacking(row: dict[str, Any], measured: list[dict[str, Any]]) -> str:
-    """Says what a row of a known status, and one that is ok, cannot lack or have; '' where it may be."""
+    """Says why no cell can have been measured so; '' where one can."""
     if row["status"] != "ok":
         return "" if row["status"] in STATUSES else f"'{row['status']}' is no status"
     # An operation that the framework lacks has no seconds.

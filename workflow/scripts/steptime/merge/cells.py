@@ -26,7 +26,7 @@ from steptime.plan.cell import FOLDER, key_of, shard_path
 
 
 def main() -> None:
-    """Command line; every broken shard is named before it gives up."""
+    """Runs the command line; names every broken shard before it gives up."""
     parser = argparse.ArgumentParser(description="Merge the shards of one artefact.")
     parser.add_argument("--artefact", required=True)
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
@@ -54,11 +54,12 @@ def merge(
 ) -> pa.Table:
     """Returns all rows of the shards of cells of one task.
 
-    The metadata have what their footers say: machines by id, software by environment with its workers' `settings` by
-    platform and mode, arithmetic by environment and mode, `resources` by key, and as `told` the keys of those whose
-    library was told to take newer code; `missing` data sets and `looks`, the trials of interim analyses, go along.
-    `expected` says by key what a row must have been measured with (`cells.expected`), `statistics` what all results of
-    the run say together. Raises MixedRowsError, and ShardError, which names every shard that cannot be used.
+    The metadata hold what the footers say: machines by id, software by environment with its workers' `settings` by
+    platform and mode, arithmetic by environment and mode, and `resources` by key. `told` are the keys of the cells
+    whose library was told to take newer code. `missing` data sets and `looks`, the trials of interim analyses, are
+    copied into them. `expected` says by key what a row must have been measured with (`cells.expected`), `statistics`
+    what all results of the run say together. Raises MixedRowsError, and ShardError, which names every shard that cannot
+    be used.
     """
     known: dict[str, Any] = {"machines": {}, "software": {}, "arithmetic": {}, "resources": {}}
     known["told"] = []
@@ -122,9 +123,9 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
 def read(
     keys: list[str], expected: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
-    """Key, constant columns, rows and footer of each cell; a row's platform is the folder that its shard lies in.
+    """Yields key, constant columns, rows and footer of each cell; a row's platform is the folder of its shard.
 
-    Raises, after the last one, ShardError, which names every shard that cannot be used, and MixedRowsError.
+    Raises ShardError after the last one, which names every shard that cannot be used, and MixedRowsError.
     """
     # One after another: to hold ten thousand footers takes more time than to read them.
     errors, others = [], []

@@ -1,7 +1,7 @@
-"""Which rows are refused when they are merged, although they were `ok` when they were measured.
+"""Refuses rows when they are merged, although they were `ok` when they were measured.
 
-A proof that has become stricter refuses what it was not asked before. And whatever a worker said of itself, the first
-loss of a cell is a number that every framework must have in common.
+A proof that has become stricter refuses rows that were measured before. And whatever a worker said of itself, the first
+loss is a number that all frameworks must have in common.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ PLACE += ["devices", "exchange", "worker_digest"]
 
 
 def by_proof(row: Row) -> Row:
-    """Returns a row as the proof at hand judges it: a stricter one refuses what was measured before it."""
+    """Returns a row as today's proof judges it, which may have become stricter since the row was measured."""
     proof = _proof(proof_name(row))
     refused = (
         row["status"] == "ok"
@@ -41,11 +41,11 @@ def by_proof(row: Row) -> Row:
 
 
 def by_losses(rows: list[Row]) -> list[Row]:
-    """Returns rows of cells; those are refused whose first loss is not that of their network, mini-batch and start
+    """Returns rows of cells, and refuses those whose first loss is wrong for their network, mini-batch and start
     values.
 
-    The reference tells what it must be: two frameworks that make the same mistake would outvote a right one.
-    Where there is none, most of at least three frameworks do, each with one voice.
+    The reference says which loss is right: two frameworks that make the same mistake would outvote a right one. Without
+    a reference, the majority of at least three frameworks says it, each with one voice.
     """
     groups = defaultdict(list)
     for number, row in enumerate(rows):
@@ -72,7 +72,7 @@ def by_losses(rows: list[Row]) -> list[Row]:
 
 
 def by_place(rows: list[Row], siblings: Iterable[Row] = ()) -> list[Row]:
-    """Returns rows of cells; where one of a place is refused, of these or of `siblings`, none of it has a time."""
+    """Returns rows of cells without the times of each place of which a row, here or in `siblings`, is refused."""
     refused = {_place(row): row for row in [*siblings, *rows] if row["status"] == "not_equivalent"}
     judged = []
     for row in rows:
@@ -125,7 +125,7 @@ def _proof(name: str) -> dict[str, Any]:
 
 
 def _reference(row: Row) -> tuple[float, float, str] | None:
-    """The first loss of a row's network, how far off one may be, and whose it is; by this machine's reference first."""
+    """Returns first loss, limit of its error, and whose loss it is; from this machine's reference if there is one."""
     network, batch, precision = row["variant"] or row["network"], row["batch"], row["precision"]
     path = Path(reference_path({"network": network, "batch": batch, "precision": precision}))
     # Nothing computes one again that was carried here and is of another network.
@@ -134,7 +134,7 @@ def _reference(row: Row) -> tuple[float, float, str] | None:
 
 
 def _of_file(path: Path, precision: str, of: str = "") -> tuple[float, float, str] | None:
-    """The same of a file; None where there is none, it has no numbers, or it does not say that it is `of` this."""
+    """Returns the same from a file; None where it is missing, has no numbers, or does not say that it is `of` this."""
     try:
         with np.load(path, allow_pickle=False) as content:
             if str(content["reason"]) or (of and not str(content["of"]).startswith(of)):
@@ -151,7 +151,7 @@ def _of_file(path: Path, precision: str, of: str = "") -> tuple[float, float, st
 
 
 def _agreed(rows: list[Row], precision: str) -> tuple[float, float, str] | None:
-    """Returns the same of what most frameworks agree on; None where they do not."""
+    """Returns the same as most frameworks agree on it; None where they do not."""
     voices = defaultdict(list)
     for row in rows:
         voices[row["framework"]].append(row["first_loss"])

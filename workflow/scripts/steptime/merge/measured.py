@@ -30,9 +30,9 @@ AVX2_CODE = re.compile(r"\bruns (?:Haswell|Zen|Excavator)\b")
 class Measured:
     """What was measured here for one artefact.
 
-    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`, and for ARITHMETIC
-    `environments.libraries.summarise`), `machines` and `software` describe each machine_id and each environment,
-    `statistics` is what the whole run says of how much processes differ, `source` is the path of the merged file.
+    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`; for ARITHMETIC,
+    `environments.libraries.summarise`). `machines` and `software` describe each machine_id and each environment.
+    `statistics` is what the whole run says of how much processes differ; `source` is the path of the merged file.
     """
 
     rows: pd.DataFrame
@@ -49,32 +49,32 @@ class Measured:
 
     @property
     def platforms(self) -> dict[str, dict[str, Any]]:
-        """The machine of every platform, {} where no row of the platform says which it is."""
+        """Returns the machine of every platform; {} where no row of the platform names it."""
         known = self.cells.groupby("platform", sort=False)["machine_id"].first()
         return {platform: self.machines.get(machine, {}) for platform, machine in known.items()}
 
     @property
     def timed_region(self) -> str:
-        """The timed region in words, or '' where nothing was timed."""
+        """Returns the timed region in words; '' where nothing was timed."""
         regions = self.cells.loc[self.cells["status"] == "ok", "timed_region"].dropna()
         # That of several devices has their exchange besides.
         return region_text(max(regions, key=len)) if len(regions) else ""
 
     @property
     def dates(self) -> str:
-        """The day, or the first and last day, of the measurements (UTC)."""
+        """Returns the day of the measurements, or the first and the last day (UTC)."""
         started = pd.to_datetime(self.rows["started_at"].dropna(), utc=True, format="mixed")
         days = sorted({moment.date().isoformat() for moment in started})
         return " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
 
 
 def read_measured(path: Path) -> Measured:
-    """The merged rows of one artefact with their description. Raises InputError and merge.summary.MixedRowsError."""
+    """Reads the merged rows of one artefact with their description. Raises InputError and MixedRowsError."""
     return of_table(read_table(path), str(path))
 
 
 def read_table(path: Path) -> pa.Table:
-    """Merged rows as `merge.cells` put them together. Raises InputError."""
+    """Reads merged rows as `merge.cells` wrote them. Raises InputError."""
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -84,7 +84,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def of_table(table: pa.Table, source: str) -> Measured:
-    """Says what merged rows say, which lie in `source`. Raises merge.summary.MixedRowsError."""
+    """Reads what merged rows, of the file `source`, say. Raises merge.summary.MixedRowsError."""
     description = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
@@ -109,12 +109,12 @@ def was_told(settings: dict[str, Any]) -> bool:
 
 
 def runs_avx2(software: dict[str, Any]) -> bool:
-    """Tells whether an OpenBLAS runs code for AVX2, as it says of itself, whatever else it has code for."""
+    """Tells whether an OpenBLAS says that it runs code for AVX2, whatever other code it has."""
     return bool(AVX2_CODE.search(software.get("blas") or ""))
 
 
 def taken(registers: str) -> str:
-    """Returns the registers that a library takes which was told to use AVX2, of those that it has code for."""
+    """Returns the registers that a library uses when it was told to use AVX2, from those that it has code for."""
     return registers.replace("AVX-512", "AVX2")
 
 

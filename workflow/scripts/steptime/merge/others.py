@@ -1,4 +1,4 @@
-"""What each grid measured here: this run's, from its merged rows, and those of others, whose plans lie here."""
+"""Reads what each grid measured here: this run's from its merged rows, other runs' by the plans that they left here."""
 
 import json
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ ASKED = ("every_cell", "parts", "trainings")
 
 @dataclass
 class Grid:
-    """What was measured for a grid: timed steps, single operations, trainings; `refused` says why nothing was read."""
+    """What was measured for a grid: timed steps, single operations, trainings. `refused` says why nothing was read."""
 
     name: str = ""
     steps: list[Measured] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Grid:
 
 
 def read(plan_path: Path) -> Grid:
-    """Says what lies here as this plan asks for it."""
+    """Reads the results here that are as this plan asks for them."""
     grid = Grid(plan_path.stem)
     statistics = plan_path.parents[1] / "statistics" / plan_path.name
     estimates = json.loads(statistics.read_text()) if statistics.exists() else None

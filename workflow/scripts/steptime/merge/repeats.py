@@ -1,7 +1,7 @@
-"""Chooses the results that are measured once more: those of comparisons that are not decided, while minutes are left.
+"""Chooses the results to measure once more: those of comparisons that are not decided, while minutes are left.
 
-What was chosen is written down: a run that was interrupted goes on with it, and one that has ended asks for nothing
-more unless it is given more minutes.
+The choice is written down: a run that was interrupted goes on with it, and one that has ended asks for nothing more
+unless it is given more minutes.
 """
 
 import argparse
@@ -75,9 +75,10 @@ def decidable(pairs: Iterable[Pair]) -> dict[Pair, int]:
 
 
 def choose(hopeful: Mapping[Pair, int], costs: Mapping[str, float], left: float) -> list[str]:
-    """List the results whose next run fits into the seconds that are `left`, those first whose pair it may decide.
+    """Lists the results whose next run fits into the seconds that are `left`; pairs that need the fewest runs come
+    first.
 
-    Both results of a pair are measured together: whoever has its runs in a slower hour than another looks slower.
+    Both results of a pair are measured together: a result whose runs come in a slower hour than another's looks slower.
     `hopeful` are pairs with the runs that each needs, `costs` the seconds of one run of each result.
     """
     chosen: dict[str, None] = {}
@@ -91,7 +92,7 @@ def choose(hopeful: Mapping[Pair, int], costs: Mapping[str, float], left: float)
 
 
 def seconds(rows: pd.DataFrame) -> dict[str, float]:
-    """Returns the seconds of the last process of each result, by its key: the first one proves more."""
+    """Returns the seconds of the last process of each result, by its key: the first process proves more."""
     processes = rows.drop_duplicates([*IDENTITY, "repeat"]).sort_values("repeat")
     took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds() + AROUND
     keys = [key(row) for row in processes.to_dict("records")]

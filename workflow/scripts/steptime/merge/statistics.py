@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def estimated(plan: Plan) -> words.Statistics:
-    """Says what the timed steps of a plan that lie here say together. Raises ShardError and MixedRowsError."""
+    """Estimates what the timed steps of a plan that are here say together. Raises ShardError and MixedRowsError."""
     steps = [key for key, cell in plan.cells.items() if cell.task == "step"]
     keys = [key for key in steps if footers.are_as_asked(key, plan.expected)]
     if not keys:

@@ -1,4 +1,4 @@
-"""From samples to one row per result: its time, the interval of that time, and what a reader must know."""
+"""Makes one row per result from its samples: its time, the interval of that time, and what a reader must know."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,8 +21,8 @@ MOST_LETTERS = 500
 SHORTENED = " ... (shortened: the shard or the proof has it whole)"
 FACTS = ["framework", "framework_version", "machine_id", "timed_region", "parameters"]
 FACTS += ["flops_per_step", "proof_id", "started_at"]
-# What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
-# for a mark, and for measuring it again.
+# What was measured besides the time, and which value represents the repeats of a cell: one disturbed repeat is enough
+# for a mark, and for measuring the cell again.
 MEASURED: dict[str, Callable[[list[Any]], Any]] = {
     "effective_threads": median,
     "waiting_threads": median,
@@ -43,8 +43,8 @@ COLUMNS = [*IDENTITY, *FACTS, "status", "reason", "seconds", "low", "high", "sam
 # Of what claims compare, what each process used, by its number as `medians` have it.
 BY_REPEAT = {name: f"{name}_by_repeat" for name in ("effective_threads", "peak_memory_bytes")}
 COLUMNS += ["looks", "medians", "means", *BY_REPEAT.values(), *MEASURED, "marks", "word"]
-# Effective threads per thread asked for: above this a cell did not keep to its threads, and below this some of them did
-# nothing, or were kept from it.
+# Effective threads per thread asked for. Above OVERSUBSCRIBED a cell used more threads than it should; below IDLE, some
+# of its threads did nothing, or were kept from working.
 OVERSUBSCRIBED, IDLE = 1.1, 0.7
 # The last third of a run's samples by the first, above which its step did not stay as fast.
 DRIFT = 1.2
@@ -64,16 +64,19 @@ def summarise(
 ) -> pd.DataFrame:
     """Returns one row per cell, in the order in which the cells first appear; columns are COLUMNS.
 
-    `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the number of
-    logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any repeat is ok and none
-    is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names the repeats that are
-    not ok. `samples` counts the samples of the repeats that are ok, `repeats` these repeats, `medians` and `means` have
-    those of each of them by its number. A disturbed run counts only where fewer than two others are left.
-    `seconds` is the geometric mean of the medians; `low` and `high` are its 95
-    % interval (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may
-    be said of a result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what
-    the whole run says of these results, by default what these rows say. `planned` says after which trials the run
-    decided which results get more of them (`plan.interim`); it is `looks` of each row. Raises MixedRowsError.
+    `frame` has one row per sample, or a row without samples for a cell that failed; `logical_cores` gives the number of
+    logical CPUs of each machine_id. Times are seconds per mini-batch.
+
+    `status` is ok where any repeat is ok and none is `not_equivalent`: all repeats run the same code, and the first one
+    proves most. `reason` names the repeats that are not ok. `repeats` counts those that are ok, `samples` counts their
+    samples, `medians` and `means` are theirs by number. A disturbed run counts only where fewer than two others are
+    left.
+
+    `seconds` is the geometric mean of the medians, `low` and `high` its 95 % interval (`statistics.intervals`); None
+    for a single repeat, which says nothing of a second one. `word` is a word of `statistics.words`, None where there is
+    nothing to compare with. `statistics` is what the whole run says of these results; by default, what these rows say.
+    `planned` are the trials after which the run chose the results to measure again (`plan.interim`): `looks` of each
+    row. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
@@ -115,7 +118,7 @@ def region_text(region: Any) -> str:
 
 
 def _marks(cell: Row, logical: int | None) -> list[str]:
-    """What a reader must know of a result that is ok, from its row and the number of its machine's logical CPUs."""
+    """Returns the marks of a result that is ok; `logical` is the number of its machine's logical CPUs."""
     threads, effective = cell["threads"], cell["effective_threads"]
     on_cpu, disturbed = cell["device"] == "cpu", interference.disturbed(cell)
     is_known = on_cpu and pd.notna(effective)
@@ -150,7 +153,7 @@ def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
 
 
 def shortened(text: str) -> str:
-    """Returns a reason as it is shown: whole, or its beginning and where the whole is."""
+    """Returns a reason as tables show it: whole, or its beginning and where to find the whole."""
     if len(text) <= MOST_LETTERS:
         return text
     return text[: MOST_LETTERS - len(SHORTENED)].rstrip() + SHORTENED
@@ -203,7 +206,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
 
 
 def _undisturbed(timed: list[Row]) -> tuple[list[Row], int]:
-    """Returns the rows of runs that nothing disturbed, where two are left, and how many runs are not among them."""
+    """Returns the rows of undisturbed runs, where two are left, and how many runs were left out."""
     disturbed = {
         first["repeat"] for first in _first_of_repeats(timed) if interference.disturbed(first)
     }
@@ -214,14 +217,14 @@ def _undisturbed(timed: list[Row]) -> tuple[list[Row], int]:
 
 
 def _drifts(seconds: list[float]) -> bool:
-    """Tells whether the samples of a run, eighteen or more, end slower or faster than they begin."""
+    """Tells whether the last third of a run's samples is slower or faster than the first; of fewer than 18, no."""
     third = len(seconds) // 3
     grown = median(seconds[-third:]) / median(seconds[:third]) if third >= 6 else 1.0
     return not 1 / DRIFT < grown < DRIFT
 
 
 def _set_interval(cell: Row, statistics: Statistics) -> None:
-    """Sets the interval of a result that several processes measured, in place, and marks one of two speeds."""
+    """Sets the interval of a result of several processes, in place, and marks a result that has two speeds."""
     if cell["repeats"] < 2:
         return
     medians = list(cell["medians"].values())
@@ -240,7 +243,7 @@ def _set_interval(cell: Row, statistics: Statistics) -> None:
 
 
 def _set_versions(cells: list[Row]) -> None:
-    """Sets the version where a cell failed before its framework told, by another cell of the environment there."""
+    """Sets the version of a cell that failed before its framework said it, by another cell of the environment there."""
     known = {
         (cell["platform"], cell["environment"]): cell["framework_version"]
         for cell in cells

@@ -1,4 +1,4 @@
-"""Whole trainings that were put together: one by one, by epochs, and as cells."""
+"""Reads whole trainings from merged rows: one by one, by epochs, and as cells."""
 
 import json
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ class Trained:
     """The trainings of a grid.
 
     `times` is what `Measured` is for cells: seconds until the accuracy, over the seeds that reached it. `runs` has one
-    row for each training (CELL, repeat, seed, status, reason, `epochs`, `seconds`, `accuracy`: the last epoch's ...),
-    `epochs` one for each epoch, with `elapsed`, the seconds of training until its end. `resources` is what the
-    supervisor noted, by `key`. `label` names network, variant and data set, and a subset always as one.
+    row for each training (CELL, repeat, seed, status, reason; `epochs`, `seconds`, and the last epoch's `accuracy` and
+    so on). `epochs` has one row for each epoch, with `elapsed`, the seconds of training until its end. `resources` is
+    what the supervisor noted, by `key`. `label` names network, variant and data set; a subset is always named as one.
     """
 
     times: Measured
@@ -46,7 +46,7 @@ class Trained:
 
     @property
     def drawn_threads(self) -> dict[str, int]:
-        """By platform the threads that a figure draws: the most that its CPUs are enough for, or the fewest."""
+        """Returns the thread count that a figure draws of each platform: the most for which its CPUs are enough."""
         threads = {}
         for platform, counts in self.runs.groupby("platform", sort=False)["threads"]:
             cpus = self.times.platforms[platform].get("cpu", {}).get("logical_cores")
@@ -56,7 +56,7 @@ class Trained:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must be told of data sets that were not there."""
+        """Returns what a reader must know of data sets that are missing here."""
         return [
             f"Not trained here: networks of {label}, of which no files are named under 'data' in config/config.yaml."
             for label in self.missing
@@ -69,7 +69,7 @@ def read(path: Path) -> Trained:
 
 
 def of_table(table: pa.Table, source: str) -> Trained:
-    """Says what merged rows of trainings say, which lie in `source`."""
+    """Reads what merged rows of trainings, of the file `source`, say."""
     known = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["key"] = [key_of(row) for row in rows.to_dict("records")]
@@ -89,13 +89,13 @@ def of_table(table: pa.Table, source: str) -> Trained:
 
 
 def judged(trained: Trained) -> Trained:
-    """Returns those that have an accuracy: what is trained to give its images back has none."""
+    """Returns the trainings that have an accuracy: a network trained to give its images back has none."""
     without = trained.epochs.loc[trained.epochs["accuracy"].isna(), "key"]
     return trained.only(trained.runs[~trained.runs["key"].isin(without)])
 
 
 def in_step(trained: Trained) -> pd.DataFrame:
-    """Returns the epochs of all trainings that did not fail, up to the last one that each of them has."""
+    """Returns the epochs of all trainings that did not fail, up to the last epoch that all of them have."""
     finished = trained.runs[trained.runs["status"].isin(["ok", NOT_REACHED])]
     common = finished["epochs"].min() if len(finished) else 0
     epochs = trained.epochs

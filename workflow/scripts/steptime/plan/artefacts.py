@@ -17,7 +17,7 @@ TRAINED_CELLS = {"networks": "all", "batches": "table", "threads": "table"}
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table, a figure or both; `owner` is a paper or the project, `file` the catalogue that it stands in."""
+    """A table, a figure or both; `owner` is a paper or the project, `file` the catalogue that has its entry."""
 
     name: str
     owner: str
@@ -26,17 +26,17 @@ class Artefact:
 
     @property
     def key(self) -> str:
-        """Its name within its catalogue."""
+        """Returns its name within its catalogue."""
         return self.name.removeprefix(f"{self.owner}_")
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether a paper printed it, or something of it."""
+        """Tells whether it belongs to a paper."""
         return self.file != OWN
 
     @property
     def made_of(self) -> str:
-        """The artefact whose cells this one is made of: itself, or another one."""
+        """Names the artefact whose cells this one shows: itself, or another one."""
         cells = self.entry.get("cells")
         return cells if isinstance(cells, str) else self.name
 
@@ -56,7 +56,7 @@ def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
 
 
 def kinds() -> dict[str, list[str]]:
-    """Says what each kind of artefact can make, by the functions of its module, which is not imported."""
+    """Says what each kind of artefact can make, by the functions of its module, without importing it."""
     functions = {
         path.stem: re.findall(r"^def (table|figure)\(", path.read_text("utf-8"), re.MULTILINE)
         for path in sorted(KINDS.rglob("*.py"))
@@ -65,13 +65,13 @@ def kinds() -> dict[str, list[str]]:
 
 
 def module_of(kind: str) -> str:
-    """The dotted name of the module of a kind, in whichever folder it is."""
+    """Returns the dotted name of a kind's module, in whichever folder it is."""
     (path,) = KINDS.rglob(f"{kind}.py")
     return ".".join(("steptime.artefacts", *path.relative_to(KINDS).with_suffix("").parts))
 
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Says which cells each artefact that has cells of its own is made of; networks are named with their variants."""
+    """Returns the selection of cells of each artefact that has its own; networks are named with their variants."""
     (trained,) = (name for name, task in tasks.TASKS.items() if task.feeds == "trainings")
     selected: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
     for name, artefact in known.items():

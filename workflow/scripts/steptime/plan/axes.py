@@ -1,4 +1,4 @@
-"""What a grid's keys come to: the points of each axis of its cells. Pure functions over the configuration."""
+"""Turns a grid's keys into the points of each axis of its cells. Pure functions over the configuration."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ ABOVE = "*all"
 def runners(
     configuration: Configuration, plain: bool = False
 ) -> dict[str, list[tuple[str, str, str]]]:
-    """Every (environment, framework, mode) of the grid by kind of device; with `plain`, those of the mode PLAIN too."""
+    """Returns every (environment, framework, mode) by kind of device; with `plain`, those of mode PLAIN too."""
     by_device: dict[str, list[tuple[str, str, str]]] = {}
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
@@ -51,7 +51,7 @@ def networks_of(configuration: Configuration) -> list[str]:
 
 
 def proven_of(configuration: Configuration) -> list[str]:
-    """The networks that the grid wants proven, whether it times them or not; `all` are those without a data set."""
+    """Returns the networks that the grid wants proven, timed or not; `all` means those without a data set."""
     proven, known = configuration.grid["proven"], configuration.networks
     if proven != "all":
         return proven
@@ -64,7 +64,7 @@ def precisions_of(configuration: Configuration, device: str) -> list[str]:
 
 
 def datasets_of(configuration: Configuration, task: Task, network: str) -> list[str]:
-    """Returns the data set that stands for a network's, checked against its input and classes; [''] without images."""
+    """Returns the data set for a network, checked against its input and classes; [''] for a task without images."""
     if not task.needs_images:
         return [""]
     name = configuration.dataset_of(whole_dataset(configuration, network))
@@ -104,8 +104,10 @@ def whole_dataset(configuration: Configuration, network: str) -> str:
 def batches_of(
     configuration: Configuration, task: Task, network: str, kind: str
 ) -> list[tuple[int, bool]]:
-    """Sizes of the mini-batch, each with False where only a figure that is asked for by its name measures it: the
-    sweep of a figure or one; a training has that of its network.
+    """Returns (size, is_own) of each mini-batch: those of figures by kind `figure`, else one.
+
+    `is_own` is False where only a figure that is asked for by its name measures that size. A training has its
+    network's.
     """
     grid = configuration.grid
     own = specifications.resolve(network, configuration.networks)["batch"]
@@ -123,7 +125,10 @@ def batches_of(
 def devices_of(
     configuration: Configuration, selection: dict[str, Any], task: Task
 ) -> list[tuple[int, str, int]]:
-    """(devices, exchange, devices that share out a mini-batch) of a selection: several, or one alone with its share."""
+    """Returns (devices, exchange, share) of a selection: `share` is how many devices share out one mini-batch.
+
+    One device alone may stand for each of several: it then computes one device's share.
+    """
     if "devices" not in selection:
         return [(1, "", 1)]
     grid = configuration.grid
@@ -155,7 +160,7 @@ def shared_batch(configuration: Configuration, network: str, batch: int, devices
 def threads_of(
     configuration: Configuration, platform: str, wanted: list[int | str], cores: int, devices: int
 ) -> list[int]:
-    """Thread counts of a device, of which a cell has so many: each has CPUs of its own."""
+    """Returns the thread counts of a device, where each of a cell's devices has CPUs of its own."""
     entry = configuration.platforms[platform]
     cores, most = entry.get("cores", cores), configuration.grid.get("most_threads")
     if devices == 1:
@@ -194,9 +199,9 @@ def threads_of(
 
 
 def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
-    """Thread counts, in order, of a list such as [1, all] or [doubling, 2*all] for a machine of `cores` logical CPUs.
+    """Returns thread counts, in order, from a list such as [1, all] or [doubling, 2*all], for `cores` logical CPUs.
 
-    `all` and `doubling` stop at `most`; a number and `2*all`, `4*all` are taken as they are, above the CPUs on purpose.
+    `all` and `doubling` stop at `most`. A number, `2*all` and `4*all` are taken as they are, above the CPUs on purpose.
     """
     whole = min(cores, most or cores)
     counts: set[int] = set()

@@ -1,4 +1,4 @@
-"""A cell, one point of the grid, is one measurement and one shard: its axes, its key, what tells cells apart."""
+"""A cell, one point of the grid, is one measurement and one shard. Here are its axes, its key and its files."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from steptime.tasks import TASKS
 
 # Where shards lie below the results.
 FOLDER = "cells"
-# The columns by which a row is of one cell or another; the repeats of a cell have all of them in common. A cell's
-# `network` is in rows `network` and `variant`, '' for the network itself.
+# The columns that identify a cell in rows, where its repeats have all of them in common. A cell's `network` is in rows
+# `network` and `variant`, which is '' for the network itself.
 IDENTITY = [
     "platform",
     "environment",
@@ -42,7 +42,7 @@ PLAIN = "plain"
 # What cells have in common that lie on one line over the size of the mini-batch.
 LINE = without("batch")
 
-# What stands behind the name of a proof for several devices, or of a task that training steps do not prove. Names of
+# What follows in the name of a proof for several devices, or for a task that training steps do not prove. Names of
 # networks and data sets have no dot.
 APART = [name for name, task in TASKS.items() if task.proof]
 MARK = "|".join(["", r"\.d\d+[a-z]+", *(rf"\.{name}" for name in APART)])
@@ -52,7 +52,7 @@ ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of the grid. `dataset` is '' but for a training, `exchange` is '' on one device."""
+    """One point of the grid. `dataset` is '' unless it is a training; `exchange` is '' on one device."""
 
     platform: str
     environment: str
@@ -83,7 +83,7 @@ class Cell:
 
 
 def key_of(axes: Mapping[str, Any]) -> str:
-    """The key of a cell from its axes or from a row of its shard: the shard's path below FOLDER, without its ending."""
+    """Returns a cell's key from its axes or from a row: its shard's path below FOLDER, without the ending."""
     network = network_of(axes)
     subject = f"{network}.{axes['dataset']}" if axes["dataset"] else network
     return (
@@ -94,7 +94,7 @@ def key_of(axes: Mapping[str, Any]) -> str:
 
 
 def network_of(axes: Mapping[str, Any]) -> str:
-    """Returns the network of a cell, from its axes or from a row: a variant by its own name."""
+    """Returns the network of a cell, from its axes or from a row; a variant has its own name."""
     network: str = axes.get("variant") or axes["network"]
     return network
 
@@ -105,13 +105,13 @@ def proof_name(axes: Mapping[str, Any]) -> str:
 
 
 def proof_mark(axes: Mapping[str, Any]) -> str:
-    """Says what stands behind the name of such a proof: on which devices it is, if on several, and of what task."""
+    """Returns the end of such a name: devices and exchange, if several, and a task that has its own proof."""
     devices = f".d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
     return devices + (f".{axes['task']}" if axes.get("task") in APART else "")
 
 
 def apart_of(text: str) -> dict[str, Any]:
-    """Devices and exchange from what MARK matches, or the task that is proven; {} of one device."""
+    """Returns devices and exchange, or the task, from the text that MARK matches; {} from ''."""
     match = re.fullmatch(r"\.d(\d+)([a-z]+)", text)
     if match:
         return {"devices": int(match[1]), "exchange": match[2]}
@@ -119,7 +119,7 @@ def apart_of(text: str) -> dict[str, Any]:
 
 
 def precision_of(text: str) -> str:
-    """Returns the precision from what ROUNDED matches."""
+    """Returns the precision from the text that ROUNDED matches."""
     return text.removeprefix("-") or USUAL
 
 
@@ -128,24 +128,24 @@ def proof_path(name: str) -> str:
 
 
 def manifest_path(environment: str) -> str:
-    """Path of what is written down of an environment."""
+    """Returns the path of an environment's manifest."""
     return f"results/environments/{environment}.json"
 
 
 def reference_path(axes: Mapping[str, Any]) -> str:
-    """Path of what the steps of cells with these axes are compared with."""
+    """Returns the path of the reference with which steps of cells with these axes are compared."""
     rounded = marked(axes["precision"], "-")
     return f"results/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
 
 
 def images_of(dataset: str) -> list[str]:
-    """Paths of the images of a data set to train on and to test on; none of none."""
+    """Returns the paths of a data set's images to train on and to test on; [] for ''."""
     splits = ("train", "test") if dataset else ()
     return [f"results/datasets/{dataset}/{split}.npz" for split in splits]
 
 
 def carried(reference: Path) -> Path:
-    """Where the reference of this name lies that another machine computed: it judges no cell that is measured here."""
+    """Returns the path of the same reference from another machine: it judges no cell that is measured here."""
     return reference.parent / "carried" / reference.name
 
 

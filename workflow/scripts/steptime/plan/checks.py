@@ -1,4 +1,4 @@
-"""Whether a grid asks for what there is, in sentences that say what to write instead. Pure functions."""
+"""Checks that a grid asks for what there is; sentences say what to write instead. Pure functions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ def check(configuration: Configuration) -> None:
 
 
 def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
-    """Says what a grid must ask for that an artefact has cells, or one `shown` that is made of the same cells."""
+    """Says what a grid must ask for so that an artefact has cells, or `shown`, which shows the same cells."""
     selected, grid, asked = configuration.artefacts[name], configuration.grid, []
     task = TASKS[selected.get("task", USUAL_TASK)]
     policy, least = task.policy(grid), selected.get("least_networks", 1)
@@ -58,7 +58,7 @@ def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
 
 
 def nothing_to_show(configuration: Configuration, artefact: Artefact, why: str) -> str:
-    """Says that an artefact has nothing to show in the grid, since `why`, and what would mend it."""
+    """Says that an artefact has nothing to show in the grid, `why`, and what to do about it."""
     sentence = f"{artefact.name} has nothing to show in the grid '{configuration.grid_name}'"
     sentence += f" ({why})" if why else ""
     images = artefact.entry.get("images", "")
@@ -73,7 +73,7 @@ def nothing_to_show(configuration: Configuration, artefact: Artefact, why: str) 
 
 
 def _would_show(artefact: Artefact, grid: dict[str, Any]) -> bool:
-    """Whether a grid times the `variants` of an artefact, or trains what it shows, in both environments of a `pair`."""
+    """Tells whether a grid times an artefact's `variants`, or trains its networks, in both environments of a `pair`."""
     if "variants" in artefact.entry:
         return bool({*artefact.entry["variants"]} & {*grid.get("networks", [])})
     trained, environments = grid.get("training", {}).get("networks", []), grid["environments"]
@@ -108,7 +108,7 @@ def _check_names(configuration: Configuration) -> None:
 
 
 def _check_devices(configuration: Configuration) -> None:
-    """Every environment of the grid meets a platform of its kind of device, and every platform an environment."""
+    """Raises unless every environment meets a platform of its kind of device, and every platform an environment."""
     grid, entry_of = configuration.grid, configuration.entry_of
     platforms = {name: configuration.platforms[name]["device"] for name in grid["platforms"]}
     environments = {name: entry_of(name)["device"] for name in grid["environments"]}
@@ -130,7 +130,7 @@ def _check_devices(configuration: Configuration) -> None:
 
 
 def _check_sizes(configuration: Configuration) -> None:
-    """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
+    """Raises unless every network can be specified and has the number of parameters that its entry promises."""
     for network in _asked_networks(configuration):
         try:
             spec, _ = (configuration.specify(network, narrow) for narrow in (False, True))
@@ -146,7 +146,7 @@ def _check_sizes(configuration: Configuration) -> None:
 
 
 def _check_exchanges(configuration: Configuration) -> None:
-    """Every exchange of a grid with several devices is one that some environment of it has, for some number of them."""
+    """Raises unless every exchange of a grid with several devices is one that some environment has for some of them."""
     grid = configuration.grid
     for task in TASKS.values():
         offered = grid["exchange"] if max(grid["devices"]) > 1 else []
@@ -186,7 +186,7 @@ def _check_exchanges(configuration: Configuration) -> None:
 
 
 def _check_precisions(configuration: Configuration) -> None:
-    """Every platform has one of the grid's precisions, and some platform has each, if only one that is not here."""
+    """Raises unless every platform has one of the grid's precisions, and each precision a platform, present or not."""
     grid, known = configuration.grid, configuration.platforms
     for name in grid["platforms"]:
         device = known[name]["device"]
@@ -208,7 +208,7 @@ def _check_precisions(configuration: Configuration) -> None:
 
 
 def _check_repeats(configuration: Configuration) -> None:
-    """Further processes are more than the first, and end with them where the grid says so by a plain number."""
+    """Raises where a grid asks for no more runs at the most than at the least."""
     repeats = repeats_of(configuration.grid)
     if isinstance(configuration.grid["repeats"], dict) and repeats.most <= repeats.least:
         raise ConfigurationError(

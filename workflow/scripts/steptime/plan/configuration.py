@@ -1,4 +1,4 @@
-"""The configuration as one value: catalogues, platforms and the chosen grid, and whether they fit one another."""
+"""The configuration as one value: catalogues, platforms and the chosen grid, checked against one another."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -41,7 +41,7 @@ class Configuration:
     written_in: dict[str, str] = field(default_factory=dict)
 
     def dataset_of(self, whole: str) -> str | None:
-        """The first data set that can be had of `whole` and its subsets, from files or a package; None without any."""
+        """Returns the first data set that can be had of `whole` and its subsets, from files or a package, or None."""
         for name, entry in self.datasets.items():
             if whole in (name, entry.get("subset_of")) and (
                 name in self.data or "package" in entry
@@ -50,7 +50,7 @@ class Configuration:
         return None
 
     def check_data(self, dataset: str) -> None:
-        """Raises ConfigurationError where images are to be made of a file or folder that is not there."""
+        """Raises ConfigurationError where images are to be made from a file or folder that is missing."""
         place = self.data.get(dataset, "")
         is_made = Path(images_of(dataset)[0]).exists()
         if place and not is_made and "://" not in place and not Path(place).expanduser().exists():
@@ -73,11 +73,11 @@ class Configuration:
 
     @property
     def network_files(self) -> list[str]:
-        """The user's own files of networks, as seen from the project's folder."""
+        """Returns the user's own files of networks, relative to the project's folder."""
         return [file for file in dict.fromkeys(self.written_in.values()) if file != written.PROJECT]
 
     def file_of(self, network: str) -> str:
-        """Returns the file in which the entry of a network stands."""
+        """Returns the file that has the entry of a network."""
         return self.written_in.get(network, written.PROJECT)
 
     def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:
@@ -93,14 +93,15 @@ class Configuration:
         return [first for device, first in firsts.items() if device in devices] or own[:1]
 
     def entry_of(self, environment: str) -> dict[str, Any]:
-        """Returns the entry of the environment's framework, with what differs in this environment in its place."""
+        """Returns the entry of the environment's framework, with the environment's own values in it."""
         entry = self.frameworks[self.framework_of(environment)]
         return entry | entry["differing"].get(environment, {})
 
 
 def as_written(root: Path, config: dict[str, Any], words: Iterable[str]) -> None:
-    """Puts back, in place, texts that Snakemake took for numbers: a grid may be called 2026, or 123_456. `words` are
-    those of the command line.
+    """Puts back, in place, texts that Snakemake took for numbers: a grid may be called 2026, or 123_456.
+
+    `words` are those of the command line.
     """
     given = {
         name: value for name, equals, value in (word.partition("=") for word in words) if equals
@@ -121,8 +122,8 @@ def load(
 ) -> Configuration:
     """Returns the configuration below `root`, with `config` as Snakemake has merged it. Raises ConfigurationError.
 
-    `asked` are the names of the run's targets: WIDER is the grid of those that DEFAULT has not.
-    `is_present` says whether this run can measure an optional platform, `capability_of` what its GPUs' capability is.
+    `asked` are the names of the run's targets; those that DEFAULT does not have are in the grid WIDER. `is_present`
+    says whether this run can measure an optional platform, `capability_of` which compute capability its GPUs have.
     """
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
@@ -169,7 +170,7 @@ def load(
 
 
 def _is_of_wider(target: str, catalogue: Mapping[str, Artefact]) -> bool:
-    """Whether a target is a table or figure of more than all networks' steps at all threads, or such a whole paper."""
+    """Tells whether a target shows more than networks' steps at all threads, or is such a whole paper."""
     papers = {artefact.owner for artefact in catalogue.values() if artefact.is_of_paper}
     if target not in catalogue:
         return target.removeprefix("make_") in papers
@@ -182,7 +183,7 @@ def _is_of_wider(target: str, catalogue: Mapping[str, Artefact]) -> bool:
 
 
 def _settle_minutes(grid: dict[str, Any], config: dict[str, Any]) -> None:
-    """Puts the minutes that a user gives a run into its grid, in place. Raises ConfigurationError."""
+    """Puts the minutes that a user gives to a run into its grid, in place. Raises ConfigurationError."""
     if "minutes" not in config:
         return
     if not isinstance(grid["repeats"], dict):
@@ -194,7 +195,7 @@ def _settle_minutes(grid: dict[str, Any], config: dict[str, Any]) -> None:
 
 
 def _popularity(config: dict[str, Any]) -> str:
-    """Returns the file of a search engine's statistics, '' where none is named. Raises ConfigurationError."""
+    """Returns the file of a search engine's statistics; '' where none is named. Raises ConfigurationError."""
     named = config.get("popularity", "")
     if named and not os.path.isfile(Path(named).expanduser()):
         raise ConfigurationError(
@@ -209,8 +210,10 @@ def _settle_platforms(
     is_present: Callable[[dict[str, Any]], bool],
     capability_of: Callable[[dict[str, Any]], float | None],
 ) -> None:
-    """Adds optional platforms that are present to the grid's, in place, leaves out environments without one, and
-    settles `all` and frameworks. Raises ConfigurationError for what the grid names and cannot be together.
+    """Settles, in place, which platforms and environments a grid has; raises ConfigurationError where they do not fit.
+
+    Optional platforms that are present are added, environments without a platform are left out, and `all` and
+    frameworks become environments.
     """
     grid, known = loaded.grid, loaded.platforms
     optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]
@@ -250,7 +253,7 @@ def _settle_platforms(
 
 
 def _named(loaded: Configuration) -> list[str]:
-    """The environments that a grid names: by themselves, or by a framework, the first that runs on each platform."""
+    """Returns the environments that a grid names: by themselves, or, of a framework, the first for each platform."""
     grid, known = loaded.grid, loaded.platforms
     entries = [
         known[name] for name in (*grid["platforms"], *grid["platforms_if_present"]) if name in known
@@ -276,7 +279,7 @@ def _all(wanted: str, loaded: Configuration) -> list[str]:
 
 
 def without_grid(root: Path) -> Configuration:
-    """Returns the frameworks, networks and data sets of a folder, for who has no grid. Raises ConfigurationError."""
+    """Returns the frameworks, networks and data sets of a folder, without a grid. Raises ConfigurationError."""
     nothing: dict[str, Any] = {name: {} for name in ("platforms", "catalogue", "artefacts", "data")}
     return Configuration(grid={}, grid_name="", **_catalogues(root, {}), **nothing)
 
@@ -301,7 +304,7 @@ def _catalogues(root: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_labels(entries: dict[str, Any], kind: str) -> None:
-    """Raises ConfigurationError for two of one label: one would hide the other in every table and figure."""
+    """Raises ConfigurationError for two entries with one label: one would hide the other in tables and figures."""
     owners: dict[str, str] = {}
     for name, entry in entries.items():
         # A variant without a label is called by its name. Pages show one space where there are several.
@@ -315,7 +318,7 @@ def _check_labels(entries: dict[str, Any], kind: str) -> None:
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:
-    """Returns every artefact of every catalogue. Raises ConfigurationError for a kind or cells that are not there."""
+    """Returns every artefact of every catalogue. Raises ConfigurationError for an unknown kind, or unknown cells."""
     known: dict[str, Artefact] = {}
     for file in artefacts.files(root):
         content = read(root / file, root / "config" / "schemas" / "catalogue.yaml")
@@ -336,7 +339,7 @@ def _catalogue(root: Path) -> dict[str, Artefact]:
 
 
 def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Returns the platforms of `config/`, and those of the user's own file, which take the place of the same names."""
+    """Returns the platforms of `config/` and those of the user's own file, which win where names are the same."""
     own = [Path(config["platforms"])] if "platforms" in config else []
     known: dict[str, Any] = {}
     for path in (root / "config" / "platforms.yaml", *own):
@@ -345,7 +348,7 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(entry: Mapping[str, Any], needs: Mapping[str, Any]) -> bool:
-    """Whether an environment with this entry runs on a platform that needs this. What neither says is no obstacle."""
+    """Tells whether an environment with this entry runs on a platform with these needs; what is not stated fits."""
     if entry["device"] != needs["device"]:
         return False
     built, own = entry.get("capability", {}), needs.get("capability")
@@ -353,7 +356,7 @@ def fits(entry: Mapping[str, Any], needs: Mapping[str, Any]) -> bool:
 
 
 def misfits(loaded: Configuration, environments: list[str], platforms: Iterable[str]) -> list[str]:
-    """Says why an environment runs on none of the platforms, or none of a framework on one of them, in sentences."""
+    """Says which environments run on none of the platforms, and which frameworks lack one for a platform."""
     sentences: dict[str, str] = {}
     for platform in platforms:
         needs = loaded.platforms[platform]
@@ -373,7 +376,7 @@ def misfits(loaded: Configuration, environments: list[str], platforms: Iterable[
 
 
 def _sentence(loaded: Configuration, name: str, platform: str, environments: list[str]) -> str:
-    """Says that an environment does not run on a platform, and which one of its framework would."""
+    """Says that an environment does not run on a platform, and which environment of its framework would."""
     framework, needs = loaded.framework_of(name), loaded.platforms[platform]
     known = loaded.frameworks[framework]["environments"]
     able = [each for each in known if fits(loaded.entry_of(each), needs)]

@@ -1,10 +1,10 @@
-"""Digests of what decides a number, a verdict or a table: plain data, and the code that a program is made of.
+"""Digests of what decides a number, a verdict or a table: of plain data, and of the code of a program.
 
-The code of a program is the closure of its imports, found here and never listed by hand. A digest sees what code does:
-comments, docstrings and layout leave it as it is, in every version of Python.
+The code of a program is the closure of its imports, found here and never listed by hand. A digest depends on what code
+does: comments, docstrings and layout do not change it, in any version of Python.
 
-To parse the project takes longer than all other planning. So what was found is kept in the user's cache, by the content
-of the files that it was found in.
+To parse the project takes longer than all other planning. So digests are kept in the user's cache, by the content of
+the files that they are made of.
 """
 
 import ast
@@ -34,19 +34,19 @@ class Records(NamedTuple):
 
 
 def digest(content: Any) -> str:
-    """Digest of plain data, blind to the order of keys."""
+    """Returns the digest of plain data, whatever the order of keys."""
     return _short(hashlib.sha256(json.dumps(content, sort_keys=True).encode()))
 
 
 def file_digest(*paths: Path) -> str:
-    """Digest of the content of files, '' of none."""
+    """Returns the digest of the content of files; '' of none."""
     if not paths:
         return ""
     return _short(hashlib.sha256(b"".join(path.read_bytes() for path in paths)))
 
 
 def program_digest(*names: str) -> str:
-    """Digest of the programs or modules of these names, such as `steptime.prove.network`, and all that they import."""
+    """Returns the digest of programs or modules, such as `steptime.prove.network`, and all that they import."""
     return code_digest(closure(*map(module_path, names)))
 
 
@@ -57,10 +57,10 @@ def module_path(name: str) -> Path:
 
 
 def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
-    """Returns these Python files with all of the project that they import, directly or not, in order.
+    """Returns these Python files and all of the project that they import, directly or not, in order.
 
-    A file that is no Python counts where a file beside it names it in a string; of a package that names its `__path__`
-    all modules count but those of `unused` names that nothing imports besides.
+    A file that is not Python counts where a file beside it names it in a string. Of a package that names its
+    `__path__`, all modules count, except those of `unused` names that nothing else imports.
     """
     files: set[Path] = set()
     waiting = list(paths)
@@ -77,9 +77,9 @@ def code_digest(
 ) -> str:
     """Computes the digest of what these files do, without the Python code that only unused records need.
 
-    `kinds` are the names of all records, `used` those that this result uses. The digest leaves out, for unused names:
-    entries of dicts and of tuples; an `if` that asks for membership in a tuple of unused names; and private definitions
-    that no code names after that.
+    `kinds` are the names of all records, `used` those that this result uses. Of unused names, the digest leaves out
+    entries of dicts and of tuples, each `if` that asks for membership in a tuple of them, and private definitions that
+    then have no use.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     # Where a file lies decides what it is imported as.
@@ -102,7 +102,7 @@ def code_digest(
 
 
 def _kept(compute: Callable[[], Any], of: Any) -> Any:
-    """Says what `compute` returns, plain data, or what it returned once for the same `of`."""
+    """Returns what `compute` returns, plain data, or what it returned before for the same `of`."""
     known, key = _cache(), digest([_OWN, of])
     if key not in known:
         known[key] = compute()
@@ -161,9 +161,7 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
 
 
 def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
-    """Returns every (level, module) that a Python text imports, every string in it that may name a file, and whether
-    it names its `__path__`.
-    """
+    """Returns each (level, module) that a text imports, strings that may name files, and if `__path__` is in it."""
     imported, strings, lists_itself = [], set(), False
     for node in ast.walk(_tree(text)):
         if isinstance(node, ast.Import):
@@ -179,19 +177,19 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], list[str], bool]:
 
 
 def _may_name_a_file(text: str) -> bool:
-    """Tells whether a text may be the name of a file that is no Python: such a name has an ending."""
+    """Tells whether a text may be the name of a file that is not Python: such a name has an ending."""
     return "." in text and len(text) < 100 and "\n" not in text
 
 
 @cache
 def _others(folder: Path) -> dict[str, Path]:
-    """Returns the files of a folder that are no Python, by name."""
+    """Returns the files of a folder that are not Python, by name."""
     return {file.name: file for file in folder.iterdir() if file.suffix not in (".py", ".pyc", "")}
 
 
 @cache
 def _files_of(scripts: Path, parts: tuple[str, ...]) -> list[Path]:
-    """Returns the files of the project that importing a module of this name runs: packages on the way, and its own."""
+    """Returns the project's files that importing this module runs: the packages on the way, and its own."""
     files = []
     for end in range(1, len(parts) + 1):
         path = scripts.joinpath(*parts[:end])
@@ -215,7 +213,7 @@ def _python_facts(text: str, records: Records) -> bytes:
 
 
 def _dump(node: Any, records: Records) -> str:
-    """Returns a node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
+    """Returns a node as text without docstrings, and without positions and empty fields, as Pythons differ in them."""
     if isinstance(node, list):
         kept = [_dump(item, records) for item in node if not _asks_for_unused(item, records)]
         return f"[{','.join(kept)}]"
@@ -232,7 +230,7 @@ def _dump(node: Any, records: Records) -> str:
 
 
 def _without(node: Any, records: Records) -> Any:
-    """Returns a dict of records, or a tuple of their names, without those that are not used; anything else as it is."""
+    """Returns a dict of records, or a tuple of their names, without the unused ones; any other node as it is."""
     if not isinstance(node, ast.Dict | ast.Tuple):
         return node
     listed = node.keys if isinstance(node, ast.Dict) else node.elts
@@ -247,7 +245,7 @@ def _without(node: Any, records: Records) -> Any:
 
 
 def _asks_for_unused(node: Any, records: Records) -> bool:
-    """Whether a node is an `if`, without an `else`, that asks for membership in a tuple of unused records' names."""
+    """Tells whether a node is an `if`, without an `else`, that asks for membership in a tuple of unused names."""
     if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
         return False
     operators, (*_, listed) = node.test.ops, node.test.comparators
@@ -258,7 +256,7 @@ def _asks_for_unused(node: Any, records: Records) -> bool:
 
 
 def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
-    """The statements of a module but for private definitions that nothing names once unused kinds are left out."""
+    """Returns a module's statements without private definitions that only unused records need."""
     private: dict[str, ast.stmt] = {}
     for node in body:
         for name in _defines(node):
@@ -275,7 +273,7 @@ def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
 
 
 def _defines(node: ast.stmt) -> list[str]:
-    """Returns the names that a plain definition gives a value, none for any other statement."""
+    """Returns the names that a plain definition binds; [] for any other statement."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []

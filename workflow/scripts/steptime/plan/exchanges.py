@@ -1,18 +1,18 @@
-"""Which adapter speaks for the ranks of several devices: each way to share gradients is a module of its framework."""
+"""Says which adapter the ranks of several devices use: each way to share gradients is a module of its framework."""
 
 from shared import declarations
 from shared.grouping import GROUPED
 
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
-    """The adapter of a cell on so many devices: of this exchange, else of the framework's other one, or its own."""
+    """Returns the adapter for so many devices: the exchange's module, another exchange's, or the framework's own."""
     modules_of = declarations.exchanges_of(adapter) if devices > 1 else {}
     modules = [modules_of[exchange]] if exchange in modules_of else list(modules_of.values())
     return ".".join([adapter, *modules[:1]])
 
 
 def fits(devices: int, exchange: str) -> bool:
-    """Tells whether several devices, so many, can share their gradients so: they are two groups or more of one size."""
+    """Tells whether so many devices can share gradients in this way: a grouped exchange needs several whole groups."""
     size = GROUPED.get(exchange)
     return size is None or (devices > size and devices % size == 0)
 

@@ -1,4 +1,4 @@
-"""Whether a run can work where it is: in the folder of the project, and in that of its results."""
+"""Checks that a run can work where it is: in the folder of the project, and in that of its results."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def check(results: Path) -> None:
 
 
 def check_space(folder: Path) -> None:
-    """Raises ConfigurationError where the disk of a folder is full, where Snakemake would end in a traceback."""
+    """Raises ConfigurationError where the disk of a folder is full, as Snakemake would end in a traceback."""
     probe = folder / ".space"
     try:
         folder.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def check_space(folder: Path) -> None:
 
 
 def remove_empty(results: Path) -> None:
-    """Removes what holds nothing below a folder of results, as a full disk leaves it: Snakemake looks at no content."""
+    """Removes empty files below a folder of results, as a full disk leaves them: Snakemake looks at no content."""
     empty: list[Path] = []
     for folder, _, files in os.walk(results):
         paths = (Path(folder, name) for name in files if Path(name).suffix in ENDINGS)
@@ -58,9 +58,9 @@ def remove_empty(results: Path) -> None:
 
 
 def to_present(folders: Iterable[Path]) -> int:
-    """Gives files whose time is yet to come the present one, all of them the same; returns how many there were.
+    """Gives files whose time is in the future one and the same present time; returns how many there were.
 
-    Snakemake removes what was just made where one of its inputs is newer, be it a whole night's cell.
+    Snakemake removes what was just made where one of its inputs is newer, even a cell that took a night.
     """
     now = time.time_ns()
     walks = (walked for folder in folders for walked in os.walk(folder))

@@ -24,7 +24,7 @@ MOST_CELLS = 100_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Holds what a grid asks for.
+    """What a grid asks for.
 
     `cells`      every cell by its key, in the order in which one machine measures them. Cells of later trials, which
                  are measured only where a pair is not decided, are among them; no artefact names them.
@@ -50,7 +50,7 @@ def expand(
 ) -> Plan:
     """Returns the plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError.
 
-    `shows` says which cells of `named_batches` an artefact is made of.
+    `shows` says which of the cells with `named_batches` an artefact shows.
     """
     checks.check(configuration)
     cells: dict[str, Cell] = {}
@@ -92,7 +92,7 @@ def expand(
 
 
 def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
-    """The key of the cell that shows a timed step's gradients: of the first repeat, most threads within `cores`."""
+    """Returns, by key, the cell that shows a timed step's gradients: first repeat, most threads within `cores`."""
     places: dict[Cell, list[tuple[int, bool, int, str]]] = {}
     for key, cell in cells.items():
         if TASKS[cell.task].needs_reference:
@@ -106,7 +106,7 @@ def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
 
 
 def missing(configuration: Configuration) -> list[str]:
-    """Labels of the data sets of the grid's trainings that cannot be had, nor any subset of them."""
+    """Returns the labels of the trainings' data sets that cannot be had, not even a subset of them."""
     wholes = dict.fromkeys(
         axes.whole_dataset(configuration, network)
         for task in TASKS.values()
@@ -121,7 +121,7 @@ def missing(configuration: Configuration) -> list[str]:
 
 
 def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bool:
-    """Whether the grid has as many networks of a selection, variants apart, as it needs, and what stands beside it."""
+    """Tells whether the grid has as many of a selection's networks as it needs, and what it is compared with."""
     other_task = selection.get("beside")
     if other_task and not TASKS[other_task].policy(configuration.grid).networks:
         return False
@@ -198,12 +198,12 @@ def _cells(
 def _running_order(
     configuration: Configuration, compared: set[str]
 ) -> Callable[[tuple[str, Cell]], tuple[int | str, ...]]:
-    """Returns the key that sorts cells, with their keys, into interleaved trials, each task as a whole.
+    """Returns the key by which (key, cell) is sorted into interleaved trials, each task as a whole.
 
-    Every repeat of the grid comes before the next one, so that a drift of the machine is seen as spread; what is
-    compared stands side by side, in another order in each repeat (multiple interleaved trials: Abedi and Brecht,
+    Every repeat of the grid comes before the next one, so that a drift of the machine is seen as spread. Cells that are
+    compared follow one another, in another order in each repeat (multiple interleaved trials: Abedi and Brecht,
     "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). The first trial is
-    the first answer: what is `compared` comes first in it, column by column, cheap networks before dear ones.
+    the first answer: it begins with what is `compared`, column by column, cheap networks before dear ones.
     """
     tasks, networks = list(TASKS), axes.networks_of(configuration)
     platforms = configuration.grid["platforms"]

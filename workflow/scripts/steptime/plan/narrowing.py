@@ -1,4 +1,4 @@
-"""Narrows a grid to some frameworks and networks, as a user asks beside it: `only` and `only_networks`."""
+"""Narrows a grid to some frameworks and networks, as a user asks by `only` and `only_networks`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def narrow_environments(loaded: "Configuration", only: str) -> None:
-    """Leaves the environments of the grid that `only` names, by themselves or by frameworks, in place, and the
-    platforms that one of them is for. Raises ConfigurationError.
+    """Keeps, in place, the environments that `only` names, by themselves or by frameworks, and the platforms for them.
+
+    Raises ConfigurationError.
     """
     grid, names = loaded.grid, only.split()
     frameworks = {name: loaded.framework_of(name) for name in grid["environments"]}
@@ -31,8 +32,9 @@ def narrow_environments(loaded: "Configuration", only: str) -> None:
 
 
 def narrow_networks(loaded: "Configuration", only: str) -> None:
-    """Leaves, in place, the networks of the grid that `only` names, and takes others of the catalogue in their place: a
-    user's own network is in no grid. Raises ConfigurationError.
+    """Keeps, in place, the networks that `only` names. Those that the grid lacks are added: a user's own is in no grid.
+
+    Raises ConfigurationError.
     """
     grid, names = loaded.grid, only.split()
     require("network", names, loaded.networks, "config/networks.yaml or a file of your own")

@@ -37,7 +37,7 @@ def page(schemas: Path) -> str:
 def rows(
     schema: dict[str, Any], named: dict[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Key, value, default and meaning of every key below a schema; `named` are those that others refer to."""
+    """Yields key, value, default and meaning of every key below a schema; `named` are schemas that others refer to."""
     schema = resolved(schema, named)
     needed = {*schema.get("required", []), *schema.get("else", {}).get("required", [])}
     for key, part in schema.get("properties", {}).items():

@@ -82,7 +82,7 @@ def read(path: Path, schema: Path) -> Any:
 
 
 def load(schema: Path) -> dict[str, Any]:
-    """Reads a schema, with what it refers to of the records of tasks and precisions."""
+    """Reads a schema, and fills in the names of records of tasks and precisions to which it refers."""
     accepted: dict[str, Any] = yaml.load(schema.read_text(encoding="utf-8"), Loader=_Loader)
     of_records = tasks.schemas() | {"precision": {"enum": list(PRECISIONS)}}
     return accepted | {"$defs": of_records | accepted.get("$defs", {})}
@@ -93,7 +93,7 @@ def parse(text: str) -> Any:
 
 
 def check(content: Any, schema: Path, where: str) -> None:
-    """Fills in, in place, what holds where the content says nothing. Raises ConfigurationError."""
+    """Checks content, and fills in, in place, the defaults of what it does not say. Raises ConfigurationError."""
     accepted = load(schema)
     error = best_match(_VALIDATOR(accepted).iter_errors(content))
     if error is not None:
@@ -119,7 +119,7 @@ def fill(content: Any, schema: dict[str, Any], named: dict[str, Any]) -> None:
 
 
 def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema with the one that it refers to, and with what it says itself, such as its description."""
+    """Returns a schema merged with the one to which it refers; its own keys, such as its description, win."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return named[name] | schema if name else schema
 
@@ -132,7 +132,7 @@ def unknown(kind: str, name: str, known: list[str], where: str) -> str:
 def require(
     kind: str, names: Iterable[str], known: Iterable[str], where: str, place: str = ""
 ) -> None:
-    """Raises ConfigurationError for the first of these names that is not known; `place` says in which file it is."""
+    """Raises ConfigurationError for the first name that is not known; `place` begins the sentence, with the file."""
     known = list(known)
     for name in names:
         if name not in known:
@@ -140,7 +140,7 @@ def require(
 
 
 def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> str:
-    """Returns the words that name the nearest of the known names, as shi2016_fig1a for fig1a, or all of them."""
+    """Suggests the nearest of the known names, as shi2016_fig1a for fig1a; where none is near, lists them."""
     # A key may be a number.
     name = str(name)
     begun, dash, version = name.lower().partition("-")
@@ -154,18 +154,18 @@ def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> s
 
 
 def _is_integer(checker: TypeChecker, value: Any) -> bool:
-    """JSON knows no difference between 3 and 3.0; `range` and the names of files do."""
+    """Refuses 3.0, which JSON does not tell from 3: `range` and the names of files do."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(checker: TypeChecker, value: Any) -> bool:
-    """Tells whether programs can compute with it: no boolean, not endless, and no whole number beyond all floats."""
+    """Tells whether programs can compute with a value: not a boolean, not infinite, no integer beyond all floats."""
     whole = _is_integer(checker, value) and abs(value) <= sys.float_info.max
     return whole or (isinstance(value, float) and math.isfinite(value))
 
 
 def _matches(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """As JSON Schema has it, but for `$`, which in Python accepts a line that ends there too."""
+    """Checks a pattern as JSON Schema does, where `$` is the end of the text and no line's, as it may be in Python."""
     if isinstance(value, str) and not re.search(pattern.replace("$", r"\Z"), value):
         yield ValidationError(f"{value!r} does not match '{pattern}'")
 
@@ -174,7 +174,7 @@ _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_FASTEST):
-    """Refuses what YAML would silently take otherwise than it is meant: a key that stands twice, and some numbers."""
+    """Refuses what YAML would silently misread: a key that is there twice, and some numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -261,7 +261,7 @@ def _short(value: Any) -> str:
 
 
 def _advice(error: ValidationError) -> str:
-    """Says what to write in place of a value."""
+    """Says what to write instead of a value."""
     wanted = error.validator_value
     if error.validator in ("enum", "const"):
         return meant(
@@ -281,13 +281,13 @@ def _advice(error: ValidationError) -> str:
 
 
 def _alike(kind: str, value: Any) -> str:
-    """Returns a kind of value, with the value in a list where it should be one."""
+    """Names a kind of value; where it should be a list, shows the value in one."""
     alone = kind == KINDS["array"] and isinstance(value, str | int | float)
     return f"{kind}, [{value}]" if alone else kind
 
 
 def _number_meant(error: ValidationError) -> str:
-    """Says how YAML wants the number that a text in the place of one stands for, such as '1e3'; '' where it is none."""
+    """Writes a number that YAML took for a text, such as '1e3', as YAML wants it; '' where it is none."""
     try:
         value = float(error.instance) if isinstance(error.instance, str) else math.nan
     except ValueError:
@@ -301,7 +301,7 @@ def _number_meant(error: ValidationError) -> str:
 
 
 def _possible(error: ValidationError) -> list[str]:
-    """What each of several schemas would take, in words; nothing where one of them was right but for its inside."""
+    """Says in words what each of several schemas would accept; [] where one of them was right except for its inside."""
     possible: list[str] = []
     for each in error.context or []:
         if each.validator == "enum":

@@ -1,4 +1,4 @@
-"""The plan as a file: written once, when a run begins, and read by every program that must know the cells of a grid."""
+"""The plan as a file: written once, when a run begins, and read by every program that must know a grid's cells."""
 
 import json
 from itertools import chain
@@ -18,13 +18,13 @@ def path_of(grid_name: str) -> Path:
 
 
 def of_others(grid_name: str) -> list[str]:
-    """Returns the plans of other grids that lie here, and what their results say together."""
+    """Returns the plans of other grids that are here, and the files of what their results say together."""
     files = Path("results").glob(f"{FOLDER}/*.json"), Path("results").glob("statistics/*.json")
     return sorted(str(path) for path in chain(*files) if path.stem != grid_name)
 
 
 def write(plan: Plan, path: Path) -> None:
-    """Writes a plan, whole or not at all, where it is not there as it is. Raises OSError."""
+    """Writes a plan, whole or not at all, unless the file already has it. Raises OSError."""
     if is_there(plan, path):
         return
     with atomic_write(path) as file:
@@ -53,7 +53,7 @@ def _text(plan: Plan) -> bytes:
 
 
 def read(path: Path) -> Plan:
-    """Returns the plan that a run has written. Raises ConfigurationError where none has, or someone has changed it."""
+    """Reads the plan that a run has written. Raises ConfigurationError without one, or where it was changed."""
     try:
         content = json.loads(path.read_text())
         cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}

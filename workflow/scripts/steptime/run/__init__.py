@@ -1,6 +1,6 @@
-"""What a run tells its programs, in one file that it writes when it begins.
+"""Facts that a run gives its programs, in one file that it writes when it begins.
 
-These facts differ between machines and change no number; as parameters of rules they would measure everything again.
+They differ between machines and change no number; as parameters of rules they would have everything measured again.
 """
 
 import json
@@ -24,7 +24,7 @@ TOLD: dict[str, Any] = {}
 
 
 def begin(**facts: Any) -> None:
-    """Writes down what holds for the run that begins."""
+    """Writes down the facts of the run that begins."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path in {FILE, LAST}:
         with atomic_write(path) as file:
@@ -32,7 +32,7 @@ def begin(**facts: Any) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Says what holds for the run that is under way or was the last here, or {}; ends a program of a run without it."""
+    """Returns the facts of the run under way, or of the last one here, or {}; ends a program whose run lacks them."""
     try:
         found = json.loads(FILE.read_text())
     except (OSError, ValueError, RecursionError):
@@ -45,7 +45,7 @@ def facts() -> dict[str, Any]:
 
 
 def grids_of_others() -> set[str]:
-    """Returns the grids of the other runs that are under way in this folder."""
+    """Returns the grids of other runs that are under way in this folder."""
     files = [path for path in RUNS.glob("*/run.json") if path != FILE]
     alive = [path for path in files if psutil.pid_exists(int(path.parent.name))]
     return {Path(json.loads(path.read_text()).get("grid", "")).stem for path in alive}

@@ -1,4 +1,4 @@
-"""About how long what a run has to do will take: a guess for each file, mended by what the run has shown."""
+"""Estimates how long a run will take: a guess for each file, corrected by what the run has shown so far."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,9 +49,7 @@ def guess(
     cells: Mapping[str, Cell],
     shown: Collection[str],
 ) -> dict[str, float]:
-    """Returns seconds of each job, by the file that stands for it; `shown` are those of the plan's `cells` whose
-    gradients others show.
-    """
+    """Returns the seconds of each job, by its file. `shown` are those of `cells` whose gradients other cells show."""
     grid = configuration.grid
     of_shard = {shard_path(key): cell for key, cell in cells.items()}
     of_reference = {reference_path(cell.facts()): cell for cell in cells.values()}
@@ -90,14 +88,17 @@ def guess(
 
 
 def kin(axes: Mapping[str, Any]) -> list[str]:
-    """What a run shares with others: all but trial; that and threads; network, environment, task; these two; task."""
+    """Returns what a run has in common with others, nearest kin first.
+
+    These are: all but the trial; all but trial and threads; network, environment and task; environment and task; task.
+    """
     way = f"{axes['task']}/{axes['environment']}.{axes['mode']}"
     wholes = [key_of({**axes, "repeat": 0}), key_of({**axes, "repeat": 0, "threads": 0})]
     return [*wholes, f"{way}-{axes['network']}", way, axes["task"]]
 
 
 def words(guessed: Mapping[str, float], kins: Mapping[str, list[str]]) -> str:
-    """What is to be done: runs, environments with their sizes, tables and figures. `kins` has the `kin` of each run."""
+    """Says what is to be done: runs, environments with sizes, tables, figures. `kins` has the `kin` of each run."""
     named = [_kind(file)[1] for file in guessed]
     runs = [file for file in guessed if file in kins]
     results = {kins[file][0] for file in runs}
@@ -138,11 +139,10 @@ def left(
     took: Mapping[str, float],
     began: float,
 ) -> float:
-    """Returns seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
+    """Returns the seconds of the jobs whose file is missing, or older than `began`, when the run began.
 
-    `kins` has the `kin` of each run, by its file; `took` are the seconds of runs by their keys. Another run of the same
-    result takes as many times its guess; else one with other threads says how many, one of the same network, or all
-    runs of the environment.
+    `kins` has the `kin` of each run, by its file; `took` are the seconds of finished runs, by their keys. Each guess is
+    corrected by its nearest kin that has finished: by how many times longer that took than it was guessed to take.
     """
     sums: dict[str, tuple[float, float]] = {}
     for key, seconds in took.items():

@@ -1,4 +1,5 @@
-"""Whether a run is at work in a folder: a lock of the kernel's that ends with its process, as Snakemake's does not.
+"""Shows that a run is at work in a folder, by a lock of the kernel's: it ends with its process, as Snakemake's does
+not.
 
 A closed terminal, a power cut or `kill -9` leaves Snakemake's lock, and the same command would be refused for ever.
 """
@@ -15,7 +16,7 @@ FOLDER = Path(".snakemake")
 
 
 def hold(folder: Path = FOLDER) -> int | None:
-    """Holds a run's folder until this process ends, and clears what ended runs left there; the file, or None."""
+    """Locks a run's folder until this process ends, and clears what ended runs left; returns the file, or None."""
     try:
         (folder / "steptime").mkdir(parents=True, exist_ok=True)
         file = os.open(folder / "steptime" / "held", os.O_RDWR | os.O_CREAT, 0o666)
@@ -31,7 +32,7 @@ def hold(folder: Path = FOLDER) -> int | None:
 
 
 def _open_left_locks(locks: Path, file: int) -> None:
-    """Nobody holds the folder, so its locks are of nobody; but another host may not tell this one what it holds."""
+    """Removes Snakemake's locks of a folder in which no run is at work, unless another host may hold it."""
     here, last = os.uname().nodename, os.read(file, 256).decode(errors="replace")
     left = list(locks.glob("*"))
     if left and last != here:

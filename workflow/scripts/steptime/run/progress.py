@@ -1,4 +1,4 @@
-"""Tells on the terminal what came out of each run, as which of how many, and when all will be done."""
+"""Prints on the terminal what came out of each run, which of how many it was, and when all will be done."""
 
 import json
 import os
@@ -36,14 +36,14 @@ def begin() -> None:
 
 
 def commanded_at() -> float:
-    """Says when the command began that this process is part of, in seconds since 1970: `make` says so."""
+    """Returns when this process' command began, in seconds since 1970; `make` says so."""
     return float(os.environ.get("STEPTIME_BEGAN") or psutil.Process().create_time())
 
 
 def plan(
     guessed: Mapping[str, float], kins: Mapping[str, list[str]], deadline: float | None
 ) -> list[str]:
-    """Says what a run that begins has to do, and when it will be done: at the `deadline` of one that has minutes."""
+    """Says what a run that begins has to do, and when it will be done: not before its `deadline`, if it has one."""
     lasting, left = sum(guessed.values()), (deadline or 0.0) - time.time()
     sentences = [f"{estimate.words(guessed, kins)}: done about {clock(max(lasting, left))}."]
     if deadline and lasting > SURELY * left:
@@ -53,7 +53,7 @@ def plan(
 
 
 def keep_talking() -> None:
-    """Has this process say every QUIET seconds what its jobs are doing, where nobody has said anything meanwhile."""
+    """Makes this process say, after every QUIET seconds without a word, what its jobs are doing."""
 
     def talk() -> None:
         while True:
@@ -67,7 +67,7 @@ def keep_talking() -> None:
 
 
 def under_way() -> str:
-    """What programs of this run are doing that have said so and have not ended, with the time that each has taken."""
+    """Says what programs of this run are doing, with the time that each has taken so far."""
     titles: dict[int, str] = {}
     for number, began, what in map(json.loads, DOING.read_text().splitlines()):
         titles.pop(number, None)
@@ -79,7 +79,7 @@ def under_way() -> str:
 
 
 def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """Returns the stages of the grid that are told of when they end: a cell's place, its threads, the first trial."""
+    """Returns the stages whose end is reported: a cell's place, the first trial at its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
     machine = machine_name(cell["platform"])
@@ -91,7 +91,7 @@ def stages_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
 
 
 def expect(cells: Sequence[Mapping[str, Any]]) -> None:
-    """Counts cells that this run measures besides those that it has begun with."""
+    """Counts cells that this run measures besides those that it began with."""
     known = run.facts()
     guessed, kins = known.get("work", {}), known.get("kins", {})
     for cell in cells:
@@ -103,7 +103,7 @@ def expect(cells: Sequence[Mapping[str, Any]]) -> None:
 
 
 def report(title: str, result: str, seconds: float, stages: Sequence[str], key: str) -> None:
-    """Prints what came out of a cell, and counts it, which is of these stages of the grid."""
+    """Prints what came out of a cell, and counts it; `stages` are those of `stages_of`."""
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), FINISHED.open("a") as file:
         file.write(f"{json.dumps([round(seconds, 1), stages, key])}\n")
@@ -111,7 +111,7 @@ def report(title: str, result: str, seconds: float, stages: Sequence[str], key: 
 
 
 def finished() -> list[tuple[float, list[str], str]]:
-    """Returns seconds, stages of the grid and key of each cell that this run has measured."""
+    """Returns seconds, stages and key of each cell that this run has measured."""
     try:
         lines = FINISHED.read_text().splitlines()
         return [(float(seconds), stages, key) for seconds, stages, key in map(json.loads, lines)]
@@ -120,12 +120,12 @@ def finished() -> list[tuple[float, list[str], str]]:
 
 
 def began_at() -> float:
-    """Says when this run began, as files bear their times."""
+    """Returns when this run began, by the clock of files' times."""
     return time.time() - (time.monotonic() - run.facts().get("began", 0.0))
 
 
 def measured(keys: Iterable[str]) -> list[str]:
-    """Returns those cells, given by their keys, that have a row which this run does not measure anew."""
+    """Returns the keys of the cells whose rows are here and are not waiting to be measured again."""
     waiting, began = set(run.facts().get("waiting", [])), began_at()
     paths = {key: Path(shard_path(key)) for key in keys}
     there = {key: path.stat().st_mtime for key, path in paths.items() if path.exists()}
@@ -133,13 +133,13 @@ def measured(keys: Iterable[str]) -> list[str]:
 
 
 def goes_on() -> bool:
-    """Tells whether this run measures cells one by one, and others after those that it has measured."""
+    """Tells whether this run measures cells one after the other and has some left."""
     facts = run.facts()
     return facts.get("stages") is not None and len(finished()) < facts["cells"]
 
 
 def ended() -> str:
-    """Returns the largest stage of the grid that ended with the last cell, where others follow; '' elsewhere."""
+    """Returns the largest stage that ended with the last cell; '' where none did, or no more cells follow."""
     if not goes_on():
         return ""
     stages, done = run.facts()["stages"], [stages for _, stages, _ in finished()]
@@ -149,7 +149,7 @@ def ended() -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns a number of seconds as people say it: 42 s, 7 min, 3 h 05 min."""
+    """Writes a number of seconds as people say it: 42 s, 7 min, 3 h 05 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -157,7 +157,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Returns the time of day that it will be after so many seconds, with the day where it is another."""
+    """Returns the time of day after so many seconds, with the weekday where it is another day."""
     then, today = time.localtime(time.time() + seconds), time.localtime()
     return time.strftime("%H:%M" if then[:3] == today[:3] else "%a %H:%M", then)
 

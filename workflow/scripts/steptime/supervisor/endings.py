@@ -1,4 +1,4 @@
-"""How the workers of a cell have ended, and which of them was the cause."""
+"""Finds out how the workers of a cell have ended, and which of them was the cause."""
 
 import math
 import signal
@@ -12,7 +12,7 @@ OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 
 
 def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]:
-    """Status and reason of the rank that was the first cause: an end without a word comes before a complaint."""
+    """Returns status and reason of the first cause: an end without a word comes before a complaint."""
     if "done" in members[0].events:
         # Its last word comes when all that was asked for is done and shown, by all.
         return "ok", ""
@@ -32,14 +32,14 @@ def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]
 
 
 def _place(rank: Rank) -> tuple[bool, bool, float]:
-    """Says what sorts ranks that failed by how much their words explain."""
+    """Returns a sort key for ranks that failed: first those whose words explain most."""
     failure = rank.events.get("failed", {"status": "", "reason": ""})
     complains = any(words in failure["reason"].lower() for words in OF_ANOTHER)
     return failure["status"] == "crashed", complains, rank.silent_since or math.inf
 
 
 def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
-    """Status and reason of a worker that ended without a last word, or goes on without one."""
+    """Returns status and reason of a worker that ended, or went on, without a last word."""
     code = rank.process.returncode
     if code is None and not rank.silent:
         return "crashed", "the worker went on when the others had ended"

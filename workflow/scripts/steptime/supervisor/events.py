@@ -1,8 +1,8 @@
-"""What a line of a worker's pipe must hold to be an event: anything may write there, a framework and its libraries too.
+"""Reads events from a worker's pipe, and checks each line: a framework and its libraries may write there too.
 
-What each event says stands in `worker.__main__`, in the worker's tasks and, of ranks on nodes, in
-`steptime.supervisor.nodes`. What is checked is what no library writes by chance, and what a broken clock or adapter
-would say; a value of another type fits no column of a shard, and is a row that says so.
+`worker.__main__`, the worker's tasks and, for ranks on nodes, `steptime.supervisor.nodes` say what each event means.
+The checks find what a library may write by chance, or a broken clock or adapter would say. A value of another type fits
+no column of a shard, and becomes a row that says so.
 """
 
 import json
@@ -33,7 +33,7 @@ def owed(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read(line: bytes) -> tuple[str, Event] | None:
-    """Name and fields of the event in a line of the pipe, behind what a library left there; None without one."""
+    """Returns name and fields of the event in a line of the pipe, after what a library left there; None without one."""
     try:
         event = json.loads(line[max(line.find(b"{"), 0) :])
         # Texts of the kernel's, whose lines count.
@@ -52,7 +52,7 @@ def _fits(name: str, fields: Event) -> bool:
 
 
 def _has_versions(event: Event) -> bool:
-    """Tells whether the versions that a framework says of itself are texts."""
+    """Tells whether the versions that a framework gives are texts."""
     return all(isinstance(each, str | None) for each in event.get("versions", {}).values())
 
 
@@ -63,13 +63,13 @@ def _is_timed(event: Event) -> bool:
 
 
 def _is_part(event: Event) -> bool:
-    """Tells whether it names an operation, with samples that are (steps, seconds)."""
+    """Tells whether an event names an operation, with samples that are (steps, seconds)."""
     named = event.keys() >= {"part", "role", "way", "lacking", "flops"}
     return named and all(steps > 0 <= seconds for steps, seconds in event["samples"])
 
 
 def _is_counted(event: Event) -> bool:
-    """Tells whether it has the kernel's counts of a machine, which are parsed once more where they are used."""
+    """Tells whether an event has the kernel's counts of a machine, which are parsed again where they are used."""
     interference.parse(**event["kernel"], cpus=[0])
     return True
 

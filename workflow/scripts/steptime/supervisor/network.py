@@ -1,4 +1,4 @@
-"""A network for the ranks of a cell that has the loopback interface alone, so that nobody else reaches what they open.
+"""Makes a network for the ranks of a cell with only the loopback interface, so that nobody else reaches their ports.
 
 Some frameworks listen on every interface, whatever address they are given. Linux gives any user such a network, with a
 user namespace (user_namespaces(7), network_namespaces(7)), unless the machine's owner forbids it.
@@ -20,7 +20,7 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 @contextmanager
 def made() -> Iterator[list[int]]:
-    """Files of a new network, for `enter`, that lasts as long as they; None where there can be none."""
+    """Yields the open files of a new network, for `enter`, which lasts as long as they do; [] where there is none."""
     here, there = socket.socketpair()
     with here, ExitStack() as stack:
         maker = os.fork()
@@ -38,13 +38,13 @@ def made() -> Iterator[list[int]]:
 
 
 def enter(files: list[int]) -> None:
-    """Takes this process, which has one thread, into the network of these files of `made`. Raises OSError."""
+    """Moves this process, which must have one thread, into the network of these files of `made`. Raises OSError."""
     for file in files:
         _call("setns", file, 0)
 
 
 def _make_and_wait(of_parent: socket.socket, own: socket.socket) -> None:
-    """Tells when the network is made, and ends when it was seen, or the parent has ended."""
+    """Makes the network, tells the parent, and ends when the parent has opened it or has ended."""
     with suppress(OSError):
         of_parent.close()
         user, group = os.geteuid(), os.getegid()

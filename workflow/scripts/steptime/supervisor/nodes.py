@@ -1,9 +1,9 @@
-"""The ranks of a cell on several nodes of a SLURM cluster: one step of the cell's job, one task a rank.
+"""Runs the ranks of a cell on several nodes of a SLURM cluster: one step of the cell's job, one task a rank.
 
 The supervisor is on the first node. Each task (`steptime.supervisor.task`) connects to it from its own node, shows a
-secret that this step alone was given, starts its rank as on one machine, and hands on what it says. Ranks meet at the
-addresses by which their nodes reached the first one. A task that loses the supervisor ends its rank; a task that is
-lost is a rank that has ended, and ends the others.
+secret that only this step was given, starts its rank as on one machine, and passes on what the rank says. Ranks meet at
+the addresses by which their nodes reached the first one. A task that loses the supervisor ends its rank; a task that is
+lost counts as a rank that has ended, and ends the others.
 """
 
 import hmac
@@ -40,7 +40,7 @@ LONGEST_WORD = 2**20
 
 
 class Task:
-    """A worker process on a node, as far as its task has told of it: what `ranks.Child` is on this machine."""
+    """A worker process on a node, as its task reports it: what `ranks.Child` is on this machine."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -55,12 +55,12 @@ class Task:
             self.returncode, self.is_out_of_memory = event["code"], event["killed"]
 
     def lose(self) -> None:
-        """Its task has ended: the kernel ends it then, if it had not ended before."""
+        """Notes that its task has ended: unless the process had ended before, the kernel then kills it."""
         if self.returncode is None:
             self.returncode = -signal.SIGKILL
 
     def wait(self, timeout: float) -> int:
-        """Nothing: its task ends it."""
+        """Does nothing: its task ends it."""
         return self.returncode or 0
 
     def memory(self) -> tuple[int, int | None]:
@@ -70,17 +70,17 @@ class Task:
         return self.memory()[0]
 
     def waited_seconds(self) -> float | None:
-        """As it was half a second ago, or less."""
+        """Returns the last report, half a second old or less."""
         return self._held.get("waited")
 
     def loopback_bytes(self) -> int | None:
-        """None: what goes between nodes does not go there."""
+        """Returns None: traffic between nodes does not use the loopback interface."""
         return None
 
 
 @dataclass(eq=False)
 class TaskRank(Rank):
-    """A rank on a node, which is heard by way of its task."""
+    """A rank on a node, whose words come by way of its task."""
 
     def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
         assert isinstance(self.process, Task)
@@ -95,7 +95,7 @@ class TaskRank(Rank):
 
 @dataclass
 class NodeTask:
-    """A task that has come: the name of its node, and where that one is reached."""
+    """A task that has connected: its node's name, and where that node is reached."""
 
     connection: socket.socket
     node: str
@@ -108,7 +108,7 @@ class NodeTask:
 
 
 def launch(platform: str, nodes: int, threads: int) -> Launch:
-    """Says how to start ranks of so many threads on a platform's nodes, in this job; ends the program without them."""
+    """Returns how to start ranks of so many threads on a platform's nodes, in this job; without nodes, exits."""
 
     @contextmanager
     def started(
@@ -159,7 +159,7 @@ def launch(platform: str, nodes: int, threads: int) -> Launch:
 
 @contextmanager
 def _listening(log: Path) -> Iterator[socket.socket]:
-    """A socket on this node's own address, and on no other one."""
+    """Opens a socket on this node's own address only."""
     node = placement.name()
     shown = ""
     if shutil.which("scontrol"):
@@ -184,7 +184,7 @@ def _listening(log: Path) -> Iterator[socket.socket]:
 def _step(
     server: socket.socket, count: int, nodes: int, cores: int, secret: str, printed: Path, log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The step of as many tasks as there are ranks, on nodes of so many `cores`; afterwards, it has ended."""
+    """Starts a step of as many tasks as there are ranks, on nodes of so many `cores`; ends it afterwards."""
     address, port = server.getsockname()
     command = [
         *("srun", f"--ntasks={count}", f"--nodes={nodes}", f"--ntasks-per-node={count // nodes}"),
@@ -222,7 +222,7 @@ def _gathered(
     log: Path,
     stack: ExitStack,
 ) -> list[NodeTask]:
-    """Returns the tasks of all ranks, in their order."""
+    """Returns the tasks of all ranks, in the order of ranks, when they have connected."""
     tasks: dict[int, NodeTask] = {}
     deadline = time.monotonic() + MEETING_SECONDS
     server.settimeout(0.2)
@@ -245,7 +245,7 @@ def _gathered(
 
 
 def _check(tasks: list[NodeTask], platform: str, log: Path) -> None:
-    """Has each node but the first, which was checked before, say whether it is the platform and nobody else's."""
+    """Asks each node whether it is the platform and idle, except the first, which was checked before."""
     seen = {tasks[0].node: tasks[0]}
     others = [seen.setdefault(task.node, task) for task in tasks if task.node not in seen]
     for task in others:
@@ -269,7 +269,7 @@ def _rank(number: int, task: NodeTask, log: Path, owes: tuple[str, ...]) -> Rank
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:
-    """The words that the other end says next, a line of JSON and no byte more; {} where it says none in `seconds`."""
+    """Reads the other end's next message, a line of JSON, and no byte more; {} where none comes in `seconds`."""
     connection.settimeout(seconds)
     line = bytearray()
     with suppress(OSError, ValueError):
@@ -291,13 +291,13 @@ def _tell(connection: socket.socket, **words: Any) -> None:
 
 
 def _hang_up(connection: socket.socket) -> None:
-    """At once, though another file of this process is open on it."""
+    """Ends a connection at once, even where another file of this process has it open."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
     connection.close()
 
 
 def _give_up(log: Path, sentence: str) -> NoReturn:
-    """Ends the program: nothing is known of the framework, and another node may do."""
+    """Ends the program: nothing was learned of the framework, and another node may work."""
     log.write_text(f"{sentence}\n")
     sys.exit(sentence)

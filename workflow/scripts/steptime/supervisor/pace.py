@@ -1,4 +1,4 @@
-"""Whether a worker's clock goes as this machine's does: an adapter, or a library of its, may have changed it."""
+"""Compares a worker's clock with this machine's: an adapter, or a library of its own, may have changed it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,8 +6,8 @@ from typing import Any
 
 # Who looks twice a second and comes later was stopped or had no CPU: what went on meanwhile is not known.
 MOST_SECONDS = 1.0
-# Of the seconds of a window all but a hundredth are in its samples. Less than this share of them, and of a second more,
-# is a clock that goes wrong.
+# All but a hundredth of a window's seconds are in its samples. Where samples have less than this share of the window,
+# less one second, the worker's clock is wrong.
 LEAST_SHARE = 0.5
 SLACK_SECONDS = 1.0
 # To tell of a sample takes some 0.05 ms, more where CPUs are wanted, and short blocks are many.
@@ -15,7 +15,7 @@ TELLING_SECONDS = 0.0003
 
 
 class Pace:
-    """A watch that counts the seconds in which a worker does what it is measured by: rather too few than too many."""
+    """A watch that counts the seconds during which a worker does what it is measured by: never too many of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = 0.0
@@ -41,7 +41,7 @@ class Pace:
     def refusal(
         self, samples: Sequence[tuple[int, float]], epochs: Sequence[dict[str, Any]]
     ) -> str:
-        """Says why the seconds of all samples, or of all epochs with their tests, cannot be true; "" where they can."""
+        """Says why the seconds of all samples, or of all epochs and their tests, cannot be true; "" where they can."""
         timed = sum(steps * seconds for steps, seconds in samples)
         timed += sum(epoch["seconds"] + (epoch.get("test_seconds") or 0.0) for epoch in epochs)
         most = timed + TELLING_SECONDS * len(samples)

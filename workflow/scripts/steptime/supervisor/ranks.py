@@ -1,7 +1,7 @@
-"""The worker processes of a cell: one for each rank, on CPUs of its own, in a network that nobody else can reach.
+"""Starts the worker processes of a cell: one for each rank, on its own CPUs, in a network that nobody else can reach.
 
-What joins them is told by variables, as `worker.ranks` says. A cell on one device has one rank, and is told nothing.
-Ranks start on this machine (`HERE`) or on nodes of a cluster (`steptime.supervisor.nodes`).
+Variables tell ranks how to reach one another, as `worker.ranks` says. A cell on one device has one rank, without such
+variables. Ranks start on this machine (`HERE`) or on nodes of a cluster (`steptime.supervisor.nodes`).
 """
 
 import ctypes
@@ -47,15 +47,15 @@ class Child(subprocess.Popen[bytes]):
     network: TextIO | None = None
 
     def memory(self) -> tuple[int, int | None]:
-        """Resident bytes of it and of those below it, and their high-water marks."""
+        """Returns resident bytes of the process and of those below it, and their high-water mark."""
         return processes.memory(self.pid)
 
     def proportional_memory(self) -> int:
-        """Returns the same, pages that they share counted once where that is known."""
+        """Returns the resident bytes with shared pages counted once, where the kernel says which these are."""
         return processes.proportional_memory(self.pid)
 
     def waited_seconds(self) -> float | None:
-        """Returns seconds in which its threads waited for a CPU; None of one that has ended."""
+        """Returns the seconds for which its threads waited for a CPU; None where it has ended."""
         waited = []
         for member in processes.family(self.pid):
             for path in Path(f"/proc/{member}/task").glob("*/schedstat"):
@@ -64,7 +64,7 @@ class Child(subprocess.Popen[bytes]):
         return sum(waited) / 1e9 if waited else None
 
     def loopback_bytes(self) -> int | None:
-        """Bytes that have gone over the loopback interface of its network; None where it is not told."""
+        """Returns the bytes that have gone over its network's loopback interface; None where that is not known."""
         with suppress(OSError):
             # It tells of the network as long as it is open, when the rank has ended too.
             self.network = self.network or Path(f"/proc/{self.pid}/net/dev").open()
@@ -102,11 +102,11 @@ class Rank:
 
     @property
     def silent(self) -> bool:
-        """Whether it says nothing more."""
+        """Tells whether it says nothing more."""
         return self.silent_since is not None
 
     def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Name and fields of each event that it has told since, up to its last word."""
+        """Yields name and fields of each event since the last call, up to its last word."""
         chunk = self.pipe.read(65536)
         if chunk == b"":
             self.silent_since = time.monotonic()
@@ -132,7 +132,7 @@ class Rank:
             return log.read(TAIL_BYTES).decode(errors="replace")
 
     def opened(self, mode: str) -> BinaryIO:
-        """Returns its log once more, wherever that is now: who opens a file sees what another node has written."""
+        """Opens its log again, even if it was moved: opening a file shows what another node has written."""
         return cast(BinaryIO, open(f"/proc/self/fd/{self.log.fileno()}", mode))
 
     def has_spoken(self) -> bool:
@@ -140,7 +140,7 @@ class Rank:
         return any(name in self.events for name in LAST_WORDS)
 
     def facts(self) -> dict[str, Any]:
-        """Says what a shard tells of it; `waited_seconds` for a CPU are those in which samples were taken."""
+        """Returns what a shard says of it; `waited_seconds` are those for a CPU while samples were taken."""
         return {
             **self.events.get("followed", {}),
             "rank": self.number,
@@ -161,7 +161,7 @@ class Launch:
 
 
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:
-    """The CPUs of each rank, as many for each and none for two; all for all where there are fewer than ranks."""
+    """Returns the CPUs of each rank: as many for each, and none for two; all for all where there are too few."""
     each = len(cpus) // ranks
     if not each:
         return [cpus] * ranks
@@ -172,9 +172,9 @@ def shares(cpus: list[int], ranks: int) -> list[list[int]]:
 def started(
     python: Path, job: dict[str, Any], cpus: list[int], variables: dict[str, str], log: Path
 ) -> Iterator[list[Rank]]:
-    """The ranks of a job, with the variables that join them; afterwards, none is left. Raises NotStarted.
+    """Starts the ranks of a job, with the variables that join them; ends them afterwards. Raises NotStarted.
 
-    What further ranks print comes behind the first's in `log`. PYTHONPATH, of one path, is the working folder.
+    What other ranks print is added to `log` after what the first prints. PYTHONPATH, one path, is the working folder.
     """
     count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
     # A single rank with an exchange takes the same way as several: it is told that it is one of one.
@@ -207,7 +207,10 @@ HERE = Launch(lambda log: None, started)
 def _joining(
     count: int, scratch: Path, alone: bool, stack: ExitStack
 ) -> list[tuple[dict[str, str], list[socket.socket]]]:
-    """For each rank the variables that join it to the others, `alone` in their network or not, and its sockets."""
+    """Returns, for each rank, the variables that join it to the others, and its sockets.
+
+    `alone` tells whether no other program is in their network.
+    """
     meeting = scratch / "meeting"
     meeting.mkdir()
     pairs = [socket.socketpair() for _ in range(1, count)]
@@ -227,7 +230,7 @@ def _joining(
 
 
 def free_ports(count: int, address: str = LOOPBACK) -> list[int]:
-    """Free ports of an address of this machine; whoever takes one meanwhile makes the framework say so."""
+    """Returns free ports of an address of this machine. If one is taken meanwhile, the framework will say so."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in held:
@@ -245,7 +248,7 @@ def start(
     log: Path,
     files: list[int],
 ) -> Rank:
-    """The rank `number` of a job on these CPUs, in the network of `files`; it sees its GPU alone. Raises NotStarted."""
+    """Starts the rank `number` of a job on these CPUs and its own GPU, in the network of `files`. Raises NotStarted."""
     if job["device"] == "gpu" and job.get("ranks", 1) > 1:
         own = variables["CUDA_VISIBLE_DEVICES"].split(",")[number]
         variables = variables | {"CUDA_VISIBLE_DEVICES": own}
@@ -282,7 +285,7 @@ def start(
 
 
 def _prepare(cpus: list[int], files: list[int]) -> None:
-    """Runs in the child before Python: network, affinity, death with the parent, first choice of the OOM killer."""
+    """Sets up the child before Python starts: network, CPUs, death with the parent, first choice of the OOM killer."""
     network.enter(files)
     os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -294,7 +297,7 @@ def _prepare(cpus: list[int], files: list[int]) -> None:
 
 
 def end(ranks: list[Rank], others: set[int]) -> None:
-    """Ends all ranks of this machine and what they have started, but not the `others` that were there before."""
+    """Ends all ranks of this machine and what they have started, except the `others` that were there before."""
     children = [rank.process for rank in ranks if isinstance(rank.process, Child)]
     for child in children:
         with suppress(ProcessLookupError):
@@ -309,7 +312,7 @@ def end(ranks: list[Rank], others: set[int]) -> None:
 
 
 def gather(ranks: list[Rank]) -> None:
-    """Puts what the other ranks have printed behind what the first has, and closes their logs."""
+    """Appends what the other ranks have printed to the first rank's log, and closes all logs."""
     with ExitStack() as logs:
         for rank in ranks:
             logs.enter_context(rank.log)

@@ -1,4 +1,4 @@
-"""What a worker uses while it is measured: energy; of a training, second by second, also CPU time, memory and GPUs."""
+"""Notes what a worker uses while it is measured: energy; in a training, each second also CPU time, memory and GPUs."""
 
 import time
 from typing import Any
@@ -13,11 +13,12 @@ COLUMNS += ["device_share", "device_bytes", "host_joules"]
 
 
 class Watch:
-    """Reads the energy of the processors when the worker begins what it is measured by and when it ends; where it also
-    `notes`, one row of COLUMNS every INTERVAL_SECONDS or a little later. `devices` must be looked at before it.
+    """Reads the processors' energy when the worker begins what it is measured by and when it ends.
 
-    `seconds` counts from the watch's making, `cpu_seconds` is of all threads of the worker since its start, to the
-    kernel's tick of 10 ms, and `host_joules` is that of the whole machine. What cannot be read is None.
+    With `notes`, it also notes one row of COLUMNS every INTERVAL_SECONDS or a little later. `devices` must be looked at
+    before it. `seconds` counts from when the watch was made, `cpu_seconds` is of all threads of the worker since its
+    start, in the kernel's ticks of 10 ms, and `host_joules` is of the whole machine. None where something cannot be
+    read.
     """
 
     def __init__(self, devices: gpu.Watch | None = None, notes: bool = True) -> None:
@@ -30,7 +31,7 @@ class Watch:
         self.joules: list[float | None] = []
 
     def begin(self) -> None:
-        """Takes the time and the energy; what began before and has not ended is forgotten."""
+        """Reads the time and the energy, and forgets a beginning that has not ended."""
         if len(self.span) % 2:
             self.span.pop()
             self.joules.pop()
@@ -66,11 +67,11 @@ class Watch:
         self.own_seconds += time.thread_time() - before
 
     def host_joules(self) -> float | None:
-        """Energy of the machine's processors while the worker did what it is measured by."""
+        """Returns the energy of the machine's processors while the worker did what it is measured by."""
         return interference.growth(self.joules)
 
     def series(self) -> dict[str, Any]:
-        """Returns all that was noted: `columns`, `rows`, `span` of the training, `interval_seconds`, `own_seconds`."""
+        """Returns all notes: `columns`, `rows`, `span` of the training, `interval_seconds`, `own_seconds`."""
         return {
             "columns": COLUMNS,
             "rows": self.rows,

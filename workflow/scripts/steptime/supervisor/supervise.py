@@ -1,4 +1,4 @@
-"""Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
+"""Runs a worker process, watches it, and says how it ended. A framework cannot harm the process that calls this."""
 
 import errno
 import os
@@ -46,20 +46,20 @@ ENDS = {event for task in TASKS.values() for event in task.ends}
 
 
 class Watch(Protocol):
-    """What looks at a machine while a worker is at work."""
+    """Looks at a machine while a worker is at work."""
 
     def begin(self) -> None:
-        """The worker begins what it is measured by."""
+        """Is called when the worker begins what it is measured by."""
 
     def end(self) -> None:
-        """It has ended that."""
+        """Is called when the worker has ended what it is measured by."""
 
     def look(self, pid: int) -> None:
-        """Called every half second or so, and after each event but the last, from the worker's start on."""
+        """Is called from the worker's start on, about every half second and after each event but the last."""
 
 
 class Limits(NamedTuple):
-    """At which a cell is ended: seconds from its start, resident bytes of all its ranks."""
+    """The limits at which a cell is ended: seconds from its start, resident bytes of all its ranks."""
 
     seconds: float
     bytes: int
@@ -79,12 +79,11 @@ def run_worker(
 ) -> Outcome:
     """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
-    A job of several `ranks` has as many workers, which `launch` starts; on this machine the `cpus` are shared out to
-    them. `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's
-    own. `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident memory passes
-    `limit_bytes`, and when this process dies. Raises OSError where it failed for want of space on the disk, which says
-    nothing of the framework. Waits until no other run measures on this machine; what is only proven may be beside its
-    like.
+    A job of several `ranks` has as many workers, which `launch` starts; on this machine they share out the `cpus`.
+    `meanwhile` is called once the worker has started, so that slow imports of this process run beside the framework's
+    own. `watches` look at what the worker uses. The worker is killed after `limit_seconds`, when its resident memory
+    passes `limit_bytes`, and when this process dies. Raises OSError where the disk was full, which says nothing of the
+    framework. Waits until no other run measures on this machine; proofs may run beside one another.
     """
     limits = Limits(limit_seconds, limit_bytes)
 
@@ -147,7 +146,7 @@ def run_worker(
 
 
 def _have_not_met(outcome: Outcome) -> bool:
-    """Tells whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
+    """Tells whether ranks have missed one another, or another program has taken one of their ports."""
     if outcome.status != "crashed" or "ready" in outcome.events:
         return False
     printed = f"{outcome.reason}\n{outcome.printed}".lower()
@@ -156,9 +155,9 @@ def _have_not_met(outcome: Outcome) -> bool:
 
 
 def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
-    """Returns the variables of a worker that name folders of its own.
+    """Returns the variables that give a worker its own folders.
 
-    Settings and caches of the framework stay in the environment's folder `prefix`; what is left in `scratch` goes.
+    Settings and caches of the framework stay in the environment's folder `prefix`; `scratch` is removed.
     """
     home = prefix / "home"
     home.mkdir(exist_ok=True)
@@ -166,7 +165,7 @@ def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
 
 
 def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str, str]:
-    """Says where a worker on a GPU finds libraries: those of its own variables, then the driver's."""
+    """Returns the path on which a worker on a GPU finds libraries: its own variables' first, then the driver's."""
     if device != "gpu":
         return {}
     places = (variables.get("LD_LIBRARY_PATH", ""), gpu.driver_links(Path(scratch) / "driver"))
@@ -174,7 +173,7 @@ def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str
 
 
 def worker_path(scratch: str) -> str:
-    """A folder with the packages of a worker alone: nothing else may hide a package of a foreign interpreter."""
+    """Makes a folder with only the worker's packages: nothing else may hide a package of an environment's Python."""
     folder = Path(scratch) / "path"
     folder.mkdir()
     for package in (WORKER, SHARED):
@@ -183,7 +182,7 @@ def worker_path(scratch: str) -> str:
 
 
 def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Sequence[Watch]) -> None:
-    """Hears what the ranks say until one of them says nothing more, or is beyond a limit; then waits for the others."""
+    """Listens to the ranks until one says nothing more, or passes a limit; then waits for the others."""
     deadline = time.monotonic() + limits.seconds
     with selectors.DefaultSelector() as selector:
         for rank in members:
@@ -216,7 +215,7 @@ def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Seque
 
 
 def _end_proof(first: Rank, outcome: Outcome) -> None:
-    """Takes a limit that was reached behind all samples, in the proof, for the end of the proof and not of the row."""
+    """Ends only the proof, and not the row, where a limit was passed after all samples were taken."""
     if "timed" in outcome.events:
         first.events["done"] = outcome.events["done"] = outcome.events["timed"]
         proven = outcome.events.get("proven", {})
@@ -231,7 +230,7 @@ def _listen(
     outcome: Outcome,
     watches: Sequence[Watch],
 ) -> None:
-    """Notes what is said in so many seconds at most."""
+    """Notes what ranks say within `seconds`."""
     for key, _ in selector.select(seconds):
         for name, event in key.data.read():
             if key.data.number == 0:
@@ -241,7 +240,7 @@ def _listen(
 
 
 def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
-    """Notes how much memory all ranks hold; on one node more than the limit is the end."""
+    """Notes how much memory all ranks hold; above the limit on one node, the cell is out of memory."""
     held = [rank.process.memory() for rank in members]
     peak = sum(most or 0 for _, most in held)
     # What comes after is for the proof, not for what is timed.
@@ -264,7 +263,7 @@ def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
 
 
 def _end_with_the_run() -> None:
-    """Ends this process where Snakemake has ended: its cell would go on beside those of the next run."""
+    """Ends this process where Snakemake has ended: its cell would run beside the next run's cells."""
     if RUN and RUN not in processes.ancestors():
         sys.exit("The run has ended, and so does this cell: nothing of it is kept.")
 

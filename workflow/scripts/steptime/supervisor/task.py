@@ -1,10 +1,9 @@
-"""The task that SLURM starts for one rank of a cell on several nodes: it starts the rank on its node, and hands on what
-it says.
+"""The task that SLURM starts for one rank of a cell on several nodes.
 
     workflow/scripts/launch supervisor.task ADDRESS:PORT
 
-Who starts it, and what is said, stands in `steptime.supervisor.nodes`. It ends its rank, and all that this has started,
-when the supervisor hangs up or is gone.
+It starts the rank on its node and passes on what the rank says. `steptime.supervisor.nodes` starts it, and says which
+messages they exchange. It ends its rank, and all that the rank has started, when the supervisor hangs up or is gone.
 """
 
 import json
@@ -33,7 +32,7 @@ ENDING_SECONDS = 1.0
 
 
 def main() -> None:
-    """Command line: where the supervisor is."""
+    """Runs the command line, whose argument is the supervisor's address."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     number, secret = int(os.environ["SLURM_PROCID"]), os.environ.pop(nodes.SECRET)
     try:
@@ -67,7 +66,7 @@ def main() -> None:
 
 
 def interface_of(address: str) -> str:
-    """The name of the network interface that has an address of this machine; the loopback's has all of 127.0.0.0/8."""
+    """Returns the network interface that has this address; the loopback interface has all of 127.0.0.0/8."""
     known = psutil.net_if_addrs().items()
     names = [name for name, own in known if any(each.address == address for each in own)]
     return names[0] if names else "lo"
@@ -76,7 +75,7 @@ def interface_of(address: str) -> str:
 def _run(
     number: int, order: dict[str, Any], secret: str, links: socket.socket, supervisor: socket.socket
 ) -> None:
-    """Starts the rank and stays with it until it is to end."""
+    """Starts the rank and stays with it until it has to end."""
     members: list[Rank] = []
     threads, count = order["cpus"]
     others = processes.adopt_orphans()
@@ -101,7 +100,7 @@ def _run(
 def _joined(
     number: int, order: dict[str, Any], secret: str, links: socket.socket
 ) -> list[socket.socket]:
-    """The sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0. Raises OSError."""
+    """Returns the sockets to other ranks: from rank 0 to each, from another rank to rank 0. Raises OSError."""
     if number:
         end = socket.create_connection(tuple(order["links"]), nodes.ANSWER_SECONDS)
         _say(end, secret=secret, rank=number)
@@ -119,14 +118,14 @@ def _joined(
 
 
 def _for_worker(end: socket.socket) -> socket.socket:
-    """Returns a socket as a worker wants it: it waits, and holds no short word back."""
+    """Sets up a socket for a worker: it waits, and sends short messages at once."""
     end.settimeout(None)
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return end
 
 
 def _attend(rank: Rank, supervisor: socket.socket) -> None:
-    """Hands on what the rank says, in whole lines, and tells what it uses, until the supervisor hangs up."""
+    """Passes on what the rank says, in whole lines, and what it uses, until the supervisor hangs up."""
     rest, due, kills = b"", 0.0, processes.kernel_kills()
     with selectors.DefaultSelector() as selector, suppress(OSError):
         supervisor.settimeout(None)
