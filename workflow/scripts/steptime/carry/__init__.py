@@ -1,1 +1,1 @@
-"""Results between machines: packed, checked, and taken."""
+"""Carries results between machines: packs, checks and takes them."""

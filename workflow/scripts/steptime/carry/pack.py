@@ -3,7 +3,7 @@
     workflow/scripts/launch carry.pack pack --to results.tar.gz
     workflow/scripts/launch carry.pack take --from results.tar.gz    (or a checkout, or a results folder)
 
-What is taken is looked at first, and either all of it is taken or nothing.
+A pack is checked first, and then taken as a whole or not at all.
 """
 
 import argparse
@@ -48,7 +48,7 @@ KINDS = {
 
 
 class PackError(InputError):
-    """Results that cannot be taken as they are: which, why, and what to do."""
+    """Results cannot be taken as they are; the text says which, why, and what to do."""
 
 
 def main() -> None:
@@ -109,7 +109,7 @@ def take(source: Path, results: Path, expected: Expected | None = None) -> int:
 
 @contextmanager
 def opened(source: Path) -> Iterator[Path]:
-    """The results folder that `source` is or holds. Raises PackError."""
+    """Yields the results folder that `source` is or holds. Raises PackError."""
     if not (source.is_dir() or source.is_file()):
         raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
@@ -158,16 +158,16 @@ def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
 
 
 def _is_same_here(path: Path) -> bool:
-    """Tells whether a carried reference is that of its own folder, byte for byte."""
+    """Tells whether a carried reference is, byte for byte, that of its own folder."""
     own = path.parent.parent / path.name
     return own.exists() and filecmp.cmp(own, path, shallow=False)
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
-    """Returns the kind of machine of each platform.
+    """Checks shards and returns the kind of machine of each platform.
 
     Raises ShardError for a shard that cannot be read, UntrustedError for one that cannot be what it says, PackError for
-    one without its proof, MixedRowsError for two kinds of machine in one platform.
+    one without its proof, and MixedRowsError for two kinds of machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
@@ -196,7 +196,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 
 def proofs_of(row: dict[str, Any]) -> tuple[str, str]:
-    """Returns the names that the proof of a row may have: that of any version, and that of its own beside another's."""
+    """Returns the names that a row's proof may have: the usual one, and one with its id, beside another proof."""
     name = proof_name(row)
     return f"{name}.json", f"{name}.{row['proof_id']}.json"
 
@@ -255,7 +255,7 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
 
 
 def _copy(sources: dict[Path, Path]) -> None:
-    """Copies files to where none are, all of them or none. Raises PackError."""
+    """Copies files to places that have none, all of them or none. Raises PackError."""
     # Under another name first, all of them. With a new time, so that what is made of others is newer than they are.
     asides = {target: target.with_name(f".{target.name}.part") for target in sources}
     target = None
@@ -278,7 +278,7 @@ def _copy(sources: dict[Path, Path]) -> None:
 
 
 def _place(path: Path, target: Path) -> Path:
-    """Says where a file is taken to: a reference beside this machine's own; a second proof of a name gets its id."""
+    """Returns where to put a file: a reference beside this machine's own, a second proof of a name under its id."""
     if path.parent.name == "references":
         return carried(target)
     if path.parent.name != "proofs" or not target.exists():

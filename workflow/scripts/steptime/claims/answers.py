@@ -1,4 +1,4 @@
-"""What each claim of the papers comes to, by their own numbers and by ours."""
+"""Answers each claim of the papers, by their own numbers and by ours."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -36,7 +36,7 @@ COLUMNS += [
 
 @dataclass(frozen=True)
 class Scopes:
-    """What a paper's claims are asked of: its own numbers, and ours, by the nearest versions and by today's."""
+    """The numbers by which a paper's claims are judged: its own, and ours by the nearest versions and by today's."""
 
     about: Paper
     theirs: Scope
@@ -51,7 +51,7 @@ def build(
     catalogue: dict[str, Any],
     only: str = "",
 ) -> pd.DataFrame:
-    """Says what `rows_of` says, of papers and of what was measured."""
+    """Returns the rows of `rows_of`, from papers and from what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     cells = evidence.measured_times(grids)
     besides = {"alone": evidence.times_alone(grids), "varied": evidence.varied_trainings(grids)}
@@ -75,7 +75,7 @@ def build(
 
 
 def _together(paper: Paper, of_claims: list[Scopes]) -> list[Scopes]:
-    """The scopes of a paper's claims, each with its share of ERROR (Bonferroni), so that its verdicts hold together."""
+    """Returns the scopes of a paper's claims, each with its share of ERROR, so that all verdicts hold together."""
     pairs = list(zip(paper.findings, of_claims, strict=True))
     of_ours, of_today = (
         ERROR / max(sum(_has_numbers(finding, side(about)) for finding, about in pairs), 1)
@@ -91,7 +91,7 @@ def _together(paper: Paper, of_claims: list[Scopes]) -> list[Scopes]:
 
 
 def _has_numbers(finding: dict[str, Any], scope: Scope) -> bool:
-    """Tells whether a claim comes to numbers that were measured here."""
+    """Tells whether a claim has numbers that were measured here."""
     value = finding.get("ours", finding.get("value", "0"))
     if not expressions.calls(value) & functions.OF_CELLS:
         return False
@@ -187,7 +187,7 @@ def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names)
 
 
 def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names) -> Check:
-    """Returns the verdict of what was printed, with whose numbers these are where another paper printed them."""
+    """Returns the verdict by printed numbers, which names the other papers that printed them."""
     shorts = _printed_by(paper, finding, names)
     if not shorts or checked.verdict == UNKNOWN:
         return checked
@@ -195,13 +195,13 @@ def _of_whom(paper: Paper, finding: dict[str, Any], checked: Check, names: Names
 
 
 def _printed_by(paper: Paper, finding: dict[str, Any], names: Names) -> list[str]:
-    """Returns the other papers whose numbers a claim is asked of."""
+    """Returns the other papers whose printed numbers a claim uses."""
     asked = {finding.get("paper", ""), *expressions.names_in(finding.get("value", "0"), "paper")}
     return [names.papers[name] for name in sorted(asked & names.papers.keys() - {paper.name})]
 
 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
-    """Says what ours says: of `ours` of the finding where it asks something else than of theirs."""
+    """Returns the verdict by our numbers, on the finding's `ours` where it has another calculation for them."""
     value = finding.get("ours", finding["value"])
     if not expressions.calls(value) & {*functions.OF_CELLS, "parameters"}:
         return Check(NOT_ASKED, PRINTED_ONLY)

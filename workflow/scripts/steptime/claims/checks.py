@@ -1,4 +1,4 @@
-"""The verdict on a claim: whether its numbers lie within its bounds, as surely as they are known."""
+"""Judges a claim: whether its numbers are within its bounds, as surely as they are known."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ Place = tuple[str, str, bool]
 
 @dataclass
 class Check:
-    """What came of one calculation; `places` are who had a time on which network, and whether above cores."""
+    """The outcome of one calculation. `places`: framework, network, and whether with more threads than cores."""
 
     verdict: str
     numbers: str
@@ -62,7 +62,7 @@ class Check:
         }
 
     def _runners(self) -> str:
-        """Says who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid desktop)'."""
+        """Says whose times were used, and which grid has them: 'torch-2.13.eager, jax-0.4.eager (grid desktop)'."""
         grids: dict[str, list[str]] = {}
         for grid, runner in sorted(each[::-1] for each in self.asked):
             grids.setdefault(grid, []).append(runner)
@@ -84,11 +84,11 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
 
 
 def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray, error: float) -> str:
-    """Returns the verdict, from the `_chances` of each number; a wrong one has a chance of `error`.
+    """Returns the verdict from the `_chances` of each number; it is wrong with a chance of `error` at most.
 
-    That `least` of n numbers lie within is shown where the least-th smallest chance, times n - least + 1, is small
-    enough: so many other choices of them there are for a lucky one (Rueger 1978; `every` needs no correction, `some`
-    Bonferroni's).
+    That at least `least` of n numbers are within the bounds is shown where the least-th smallest chance, times n -
+    least + 1, is small enough: a lucky number has that many other choices (Rueger 1978; `every` needs no correction,
+    `some` Bonferroni's).
     """
     count = len(outside)
     least = HOW_MANY[finding.get("of", "every")](count)
@@ -104,11 +104,10 @@ def _verdict(finding: dict[str, Any], outside: np.ndarray, inside: np.ndarray, e
 def _chances(
     finding: dict[str, Any], scope: Scope, numbers: pd.Series
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the chance to find a number so far inside of the bounds while it is outside, and so far outside while
-    inside.
+    """Returns two chances for each number: to be seen so far inside of the bounds if it is outside, and the reverse.
 
-    An extreme is no single number: the smallest is above a bound where every number is, and below it where some is.
-    To show it of every number needs no correction, to show it of some needs Bonferroni's.
+    An extreme is more than one number: the smallest is above a bound where every number is, and below it where some
+    number is. To show it of every number needs no correction, to show it of some needs Bonferroni's.
     """
     errors = _errors(finding["value"], scope, numbers.to_numpy(float))
     outside, inside = [], []
@@ -132,11 +131,12 @@ def _some(chances: pd.Series) -> float:
 
 
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
-    """Returns the standard deviation of each number of an expression, 0 where all that it is made of was printed, and
-    endless where a time is among it that was disturbed, or whose runs differ far more than those of others.
+    """Returns the standard deviation of each number of an expression.
 
-    The rows that it selects get larger and smaller by their standard deviations, each as often together with any other
-    as without it (balanced repeated replications: McCarthy 1969): their variances add up, and luck decides nothing.
+    It is 0 where only printed numbers were used, and infinite where a time was disturbed, or its runs differ far more
+    than those of other results. The rows that the expression uses grow and shrink by their standard deviations, each as
+    often together with any other row as without it (balanced repeated replications: McCarthy 1969): their variances add
+    up, and nothing depends on luck.
     """
     errors, times = np.zeros(len(numbers)), scope.times
     if "low" not in times:
@@ -167,7 +167,7 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
 
 
 def numbers_in_words(finding: dict[str, Any], values: pd.Series) -> str:
-    """The numbers in words: one, or from the least to the most; where not all are within the bounds, how many are."""
+    """Writes the numbers: one, or from the least to the most, and how many are within the bounds where not all are."""
     if len(values) == 1:
         return _number(values.iloc[0])
     low, high = (_number(value, beside_one) for value in (values.min(), values.max()))

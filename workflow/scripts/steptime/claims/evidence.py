@@ -1,4 +1,4 @@
-"""What papers are compared with: their data, and their times and ours in one shape."""
+"""The evidence on claims: the papers' data, and their times and ours in one shape."""
 
 from collections.abc import Collection
 
@@ -26,7 +26,7 @@ NORMAL = 1.96
 
 
 def their_times(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
-    """The times that a paper prints (TIMES): frameworks are lineages, a dash is NaN seconds, GPUs have 0 threads."""
+    """Returns the times that a paper prints (TIMES): frameworks are lineages, dashes NaN, threads of GPUs 0."""
     rows = paper.printed[paper.printed["file"] == paper.catalogue.get("times")]
     machines = paper.catalogue.get("platforms", {})
     return pd.DataFrame(
@@ -46,12 +46,12 @@ def their_times(paper: Paper, frameworks: Frameworks) -> pd.DataFrame:
 
 
 def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
-    """Says what was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`,
-    NUMBERS (NaN for a dash), the LOW and HIGH ends of their intervals, and whether it `decides` anything.
+    """Returns what was measured here: IDENTITY, framework, `runner`, `cores` of the machine and the name of its `grid`;
+    NUMBERS (NaN for a dash), the LOW and HIGH ends of their intervals, and whether a row `decides` anything.
 
-    Each result once, of the grid that measured it by most processes, of the first platform of each kind of device,
-    without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
-    did not install, or trains another network, is no time and no dash.
+    Each result is there once, of the grid that measured it by most processes, of the first platform of each kind of
+    device, without variants, in the papers' precision. A training on a subset of a data set counts as one on the whole.
+    A framework that did not install, or trains another network, has neither time nor dash.
     """
     columns = [*IDENTITY, "framework", "framework_version", "cores", "status", "repeats", "grid"]
     columns += [*NUMBERS, "low", "high", "marks", *BY_REPEAT.values()]
@@ -90,11 +90,12 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
 def our_times(
     paper: Paper, cells: pd.DataFrame, frameworks: Frameworks, today: bool = False
 ) -> pd.DataFrame:
-    """Says what was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
+    """Returns what was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
 
-    On each kind of device, the environment and mode nearest to the paper's version (`nearest`) stands for its
-    framework, if it has any time; else the fastest of the others in each place. With `today`, these others come first.
-    `own` is the framework that was timed, `is_near` whether its version is one of `nearest` or the paper has none.
+    On each kind of device, one version represents a framework: the environment and mode nearest to the paper's
+    (`nearest`) that has any time, else the fastest of the others in each place. With `today`, the others come first.
+    `own` is the framework that was timed; `is_near` tells whether it is in `nearest`, or the paper has no `nearest` for
+    it.
     """
     nearest = paper.catalogue.get("nearest", {}).items()
     lineages = {runner: name for name, runners in nearest for runner in runners}
@@ -124,7 +125,7 @@ def our_times(
 
 
 def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
-    """The median time of each single operation in each way: ALONE; `framework` is an environment and its mode."""
+    """Returns the median time of each single operation in each way (ALONE); a `framework` is environment and mode."""
     place = ["network", "environment", "mode", "threads", "part", "way", "device"]
     columns = [*place, "variant", "status", "seconds", "grid"]
     known = [pd.DataFrame(columns=columns)]
@@ -138,7 +139,7 @@ def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
 
 
 def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
-    """Says what variants of each network reached after their last common epoch: VARIED, medians over the seeds."""
+    """Returns what variants of each network reached after their last common epoch: VARIED, medians over the seeds."""
     most = {"": pd.DataFrame(columns=VARIED)}
     for grid in grids:
         runs = grid.trained.runs

@@ -1,7 +1,7 @@
 """The small language in which a paper's claim is a calculation: `time(framework='cntk') / time(framework='caffe')`.
 
-Its grammar is a part of Python's: calls of `functions` with texts, numbers and lists of them, and + - * /. It is read
-as a syntax tree and never run as Python.
+Its grammar is a part of Python's: calls of `functions` with texts, numbers and lists of them, and + - * /. Expressions
+are parsed into a syntax tree and never run as Python.
 """
 
 import ast
@@ -41,14 +41,14 @@ def _calls(expression: str) -> list[ast.Call]:
 
 
 def names_in(expression: str, argument: str) -> set[str]:
-    """Returns the texts that an expression gives to an argument of any call: platforms, frameworks ..."""
+    """Returns the texts that calls in an expression give to an argument, such as `platform` or `framework`."""
     given = [keyword for call in _calls(expression) for keyword in call.keywords]
     nodes = [node for each in given if each.arg == argument for node in ast.walk(each.value)]
     return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
 
 
 def asks_every_framework(expression: str) -> bool:
-    """Tells whether any call of times names no framework, or asks for all the others."""
+    """Tells whether any call of times names no framework, or uses all the others."""
     of_cells = [each for each in _calls(expression) if ast.unparse(each.func) in functions.OF_CELLS]
     named = [{keyword.arg for keyword in call.keywords} for call in of_cells]
     return "others" in calls(expression) or not all("framework" in names for names in named)
@@ -59,12 +59,12 @@ def calls(expression: str) -> set[str]:
 
 
 def tells_seconds(expression: str) -> bool:
-    """Tells whether an expression gives seconds, which are of a machine, and not a number that machines share."""
+    """Tells whether an expression gives seconds, which belong to one machine, or a number that machines share."""
     return _power(parse(expression)) != 0
 
 
 def _power(node: ast.expr) -> int:
-    """Returns the power of seconds in what a part of an expression gives."""
+    """Returns the power of seconds in the value of a part of an expression: 1 for a time, 0 for a ratio of times."""
     if isinstance(node, ast.BinOp):
         left, right = _power(node.left), _power(node.right)
         if isinstance(node.op, ast.Mult):

@@ -1,11 +1,11 @@
-"""What an expression of `expressions` may call: functions that select numbers, or make others of them.
+"""The functions that an expression of `expressions` may call: they select numbers, or calculate with them.
 
-Each gives a number, or a series of them by place (network, framework, platform, threads, batch); two series meet in
-the places that they share. An extreme (`least`, `most`, `others`, `larger`) keeps all numbers that it chooses from, and
-has a level for its choice: a bound of the smallest number is one of every number, or of some.
+Each returns a number, or a series of numbers by place (network, framework, platform, threads, batch). An operation on
+two series is done in the places that they share. An extreme (`least`, `most`, `others`, `larger`) keeps all numbers
+that it chooses from, and has an index level for its choice: a bound of the smallest number is one of every number.
 
-Threads are a number, or as many as the machine of each time has physical cores: `cores`, `2*cores`, `<=cores`,
-`>cores`, `!=cores`.
+Threads are a number, or depend on the physical cores of each time's machine: `cores`, `2*cores`, `<=cores`, `>cores`,
+`!=cores`.
 """
 
 import math
@@ -56,7 +56,7 @@ Number: TypeAlias = float | pd.Series
 
 
 class ExpressionError(Exception):
-    """An expression that is not of the language; the text says what is wrong with it."""
+    """An expression is not of the language; the text says what is wrong with it."""
 
 
 class NothingThereError(Exception):
@@ -65,17 +65,19 @@ class NothingThereError(Exception):
 
 @dataclass
 class Scope:
-    """What an expression is about.
+    """The numbers that an expression can use.
 
     `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
-    where there is a dash), the columns of USED, and where it was measured here those of LOW and HIGH. Its frameworks
-    are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of all papers (`paper`,
-    `file`, `row`, `column`, `value`, `number`). Where times are not the paper's own, `stands_for` says which kind of
-    device stands for each of its platforms. `batches` is the mini-batch size of each network where a claim names none,
-    `networks` are the paper's. `alone` has the times of single operations, `varied` what variants of a network reached.
-    `error` is the chance that a verdict over it may be wrong.
-    `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
-    with more threads than cores, `rows` the index of the times that were selected. `choices` counts the extremes.
+    for a dash), the columns of USED, and, where it was measured here, LOW and HIGH. Its frameworks are lineages, and
+    `lineages` gives that of every name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`,
+    `column`, `value`, `number`). Where times are not the paper's own, `stands_for` says which kind of device represents
+    each of its platforms. `batches` is the mini-batch size of each network where a claim names none, `networks` are the
+    paper's. `alone` has the times of single operations, `varied` what variants of a network reached. `error` is the
+    chance that a verdict may be wrong.
+
+    An expression adds to these: `asked`, whose times it used, and of which grid; `places`, which framework on which
+    network had a time, and whether with more threads than cores; `rows`, the index of the times that it used. `choices`
+    counts its extremes.
     """
 
     paper: str
@@ -96,7 +98,7 @@ class Scope:
 
 
 def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
-    """Returns an operation on two numbers; on two series of them, in each place that both have."""
+    """Returns an operation on two numbers; on two series, in each place that both have."""
     if operation in (operator.sub, operator.truediv):
         right = _turned(right)
     if not isinstance(left, pd.Series) or not isinstance(right, pd.Series):
@@ -110,7 +112,7 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
 
 
 def _turned(numbers: Number) -> Number:
-    """Says what is subtracted or divided by makes the result the larger, the smaller it is itself."""
+    """Swaps least and most in the choices of numbers that are subtracted, or by which is divided."""
     if not isinstance(numbers, pd.Series):
         return numbers
     turned = (
@@ -121,7 +123,7 @@ def _turned(numbers: Number) -> Number:
 
 
 def _choices(numbers: pd.Series) -> list[str]:
-    """Returns the levels of its choices, those inside of others first."""
+    """Returns the names of the index levels for choices, inner ones first."""
     found = [CHOICE.fullmatch(name) for name in numbers.index.names if name]
     return [each[0] for each in sorted(filter(None, found), key=lambda each: int(each["at"]))]
 
@@ -129,7 +131,7 @@ def _choices(numbers: pd.Series) -> list[str]:
 def chosen(
     numbers: pd.Series, ways: Mapping[str, Callable[[pd.Series], float]] | None = None
 ) -> pd.Series:
-    """Returns the extremes themselves, or what the `ways` make of all that `least` and `most` choose from."""
+    """Returns the extremes themselves, or applies `ways` to all numbers that `least` and `most` choose from."""
     ways = ways or {"least": np.min, "most": np.max}
     for name in _choices(numbers):
         levels = [level for level in numbers.index.names if level != name]
@@ -170,13 +172,13 @@ def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.Dat
 
 
 def _ask(scope: Scope, rows: pd.DataFrame, column: str) -> None:
-    """Notes who is asked; a paper's own numbers are of no grid."""
+    """Notes whose times were used; a paper's own numbers are of no grid."""
     grids = rows["grid"] if "grid" in rows else [""] * len(rows)
     scope.asked.update(zip(rows[column], grids, strict=True))
 
 
 def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
-    """Says what is asked for by a name, and the column that has it."""
+    """Returns the values that a name means, and the column that has them."""
     values = wanted if isinstance(wanted, list) else [wanted]
     if name == "framework":
         values = [scope.lineages.get(value, value) for value in values]
@@ -186,7 +188,7 @@ def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
 
 
 def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
-    """Says which rows have one of these thread counts, where a text is relative to the cores of the row's machine."""
+    """Tells which rows have one of these thread counts; a text is relative to the cores of the row's machine."""
     chosen = rows["threads"].isin([value for value in values if not isinstance(value, str)])
     for value in values:
         if isinstance(value, str):
@@ -201,7 +203,7 @@ def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
 
 
 def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds") -> pd.Series:
-    """Returns seconds by what was not asked for by one single value; GPUs have no threads."""
+    """Returns seconds, by all that the claim does not fix to a single value; GPUs have no threads."""
     # A list, or threads such as '<=cores', leave several.
     fixed = {name for name, wanted in where.items() if str(wanted)[0] not in "[<>!"}
     rows = rows[rows[column].notna()]
@@ -216,19 +218,19 @@ def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds"
 
 
 def time(scope: Scope, **where: Any) -> pd.Series:
-    """Times of the places that are asked for; a list asks for several."""
+    """Returns times of the places that are asked for; a list asks for several."""
     return _by_place(_select(scope, where), where)
 
 
 def used(scope: Scope, what: str, **where: Any) -> pd.Series:
-    """Says what the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
+    """Returns what places used of the machine: `cpus` at work, or the most `memory` in bytes."""
     if what not in USED:
         raise ExpressionError(f"there is no '{what}': write one of {', '.join(USED)}")
     return _by_place(_select(scope, where), where, USED[what])
 
 
 def alone(scope: Scope, way: str, device: str = "") -> pd.Series:
-    """Times of single operations of a step that were computed in this way, by network, framework, threads and part."""
+    """Returns times of single operations that were computed in this way, by network, framework, threads and part."""
     rows = scope.alone[scope.alone["way"] == way]
     rows = rows[rows["device"] == device] if device else rows
     if rows.empty:
@@ -239,7 +241,7 @@ def alone(scope: Scope, way: str, device: str = "") -> pd.Series:
 
 
 def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
-    """Says what variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
+    """Returns what variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
     if what not in VARIED[5:]:
         raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[5:])}")
     wanted = _list(network)
@@ -261,7 +263,7 @@ def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> p
 
 
 def _choice(scope: Scope, numbers: pd.Series, over: str | list[str], which: str) -> pd.Series:
-    """Returns all numbers to choose from; a level has the place of those that differ in `over` alone."""
+    """Returns all numbers to choose from; an index level says which of them differ in `over` alone."""
     places = numbers.index.to_frame(index=False)
     kept = [DRAW, *_choices(numbers)]
     dropped = [name for name in places if (name in _list(over) if over else name not in kept)]
@@ -271,12 +273,12 @@ def _choice(scope: Scope, numbers: pd.Series, over: str | list[str], which: str)
 
 
 def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> pd.Series:
-    """The smallest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
+    """Returns the smallest number, or one of all that differ in `over` alone; two frameworks or networks at least."""
     return _choice(scope, _of_several(numbers, over), over, "least")
 
 
 def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> pd.Series:
-    """The largest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
+    """Returns the largest number, or one of all that differ in `over` alone; two frameworks or networks at least."""
     return _choice(scope, _of_several(numbers, over), over, "most")
 
 
@@ -288,7 +290,7 @@ def larger(scope: Scope, first: Number, second: Number) -> Number:
 
 
 def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
-    """Numbers of places with two frameworks or networks at least, where these are compared."""
+    """Returns the numbers of places with two frameworks or networks or more, where these are compared."""
     dropped, kept = _list(over), _choices(numbers)
     levels = [name for name in numbers.index.names if name not in (*dropped, *kept)]
     for compared in {"framework", "network"} & {*dropped} & {*numbers.index.names}:
@@ -301,7 +303,7 @@ def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
 
 
 def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """Returns the mean of all numbers, or of those that differ in `over` alone."""
+    """Returns the mean of all numbers, or of each group that differs in `over` alone."""
     numbers, dropped = chosen(numbers), _list(over)
     levels = [name for name in numbers.index.names if name not in dropped]
     levels = levels if dropped else [name for name in levels if name == DRAW]
@@ -309,7 +311,7 @@ def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number
 
 
 def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.Series:
-    """The time with one thread divided by that with n, for each n from `fewest` (to `upto`: as many as 'cores')."""
+    """Returns the time with one thread divided by that with n, for n from `fewest` (to `upto`, such as 'cores')."""
     where |= {"threads": f"<={upto}"} if upto else {}
     one = time(scope, **where | {"threads": 1})
     several = time(scope, **where)
@@ -317,7 +319,7 @@ def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.S
 
 
 def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
-    """Returns the time with n threads divided by that with 2 n, for each n (2 n to `upto`: as many as 'cores')."""
+    """Returns the time with n threads divided by that with 2 n, for each n (2 n to `upto`, such as 'cores')."""
     seconds = time(scope, **where | ({"threads": f"<={upto}"} if upto else {}))
     halves = seconds.rename(index=lambda count: count * 2, level="threads")
     return meet(halves, seconds, operator.truediv)
@@ -328,7 +330,7 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 
 
 def empty(scope: Scope, **where: Any) -> float:
-    """Says how many of these places have a dash; all of them must be there, of the framework itself."""
+    """Counts the dashes among these places, all of which must have been measured with the framework itself."""
     rows = _select(scope, where, dashes=True)
     if "framework" in where and "own" in rows:
         others = sorted({*rows["own"]} - {*_list(where["framework"]), ""})
@@ -354,7 +356,7 @@ def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> f
 
 
 def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
-    """Says how many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
+    """Counts the printed values that are as asked; a `value` that ends in * asks for those that begin so."""
     wanted = where.pop("value", "*")
     values = _printed(scope, file, paper, **where)["value"]
     same = values.str.startswith(wanted[:-1]) if wanted.endswith("*") else values == wanted
@@ -362,7 +364,7 @@ def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
 
 
 def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
-    """Says how far the level (Low, Moderate, High) of each kind of device lies above that of the next in the list."""
+    """Returns how far the level (Low, Moderate, High) of each kind of device is above that of the next in the list."""
     levels = []
     for kind in kinds:
         word = _printed(scope, "table1", "", row=metric, column=kind)["value"].iloc[0]
@@ -375,7 +377,7 @@ def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
 
 
 def parameters(scope: Scope, network: str) -> float:
-    """Trainable parameters of a network, counted from its specification."""
+    """Counts the trainable parameters of a network, from its specification."""
     return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
 
 

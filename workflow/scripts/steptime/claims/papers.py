@@ -1,4 +1,4 @@
-"""The papers as data: what each printed, and what it claims."""
+"""The papers as data: what each has printed, and what it claims."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Paper:
 
     @property
     def platforms(self) -> dict[str, str]:
-        """The kind of device of each of the paper's platforms."""
+        """Returns the kind of device of each of the paper's platforms."""
         platforms = self.catalogue.get("platforms", {})
         return {name: entry["device"] for name, entry in platforms.items()}
 
@@ -45,13 +45,13 @@ class Paper:
 
     @property
     def batches(self) -> dict[str, int]:
-        """The mini-batch size of each network, where it prints one."""
+        """Returns the mini-batch size of each network for which the paper prints one."""
         rows = self.printed[self.printed["file"] == self.catalogue.get("times")]
         rows = rows[rows["batch"] != ""].drop_duplicates("network")
         return dict(zip(rows["network"], rows["batch"].astype(int), strict=True))
 
     def quoted(self) -> "list[Paper]":
-        """Returns those that it quotes without their numbers: what they timed, so that ours can be asked."""
+        """Returns the papers that it quotes without their numbers, so that ours can answer its claims on them."""
         nothing = pd.DataFrame(columns=PRINTED)
         return [
             Paper(name, entry, nothing, [])

@@ -1,4 +1,4 @@
-"""A verdict is one so far where the claim names what was not measured, and that could change it."""
+"""Weakens a verdict to `so far` where the claim names what was not measured and could change the verdict."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -26,11 +26,10 @@ class Names:
 def weakened(
     finding: dict[str, Any], checked: Check, about: Paper, ours: Scope, theirs: Check, names: Names
 ) -> Check:
-    """Returns the verdict of ours as one `so far` where a framework, network or thread count of the claim is missing,
-    and could change it.
+    """Returns our verdict, as `so far` where a framework, network or thread count is missing and could change it.
 
-    What a claim speaks of is what the paper's own numbers have; where these lack it, the frameworks that the paper
-    timed, on the networks that were measured. One counter-example refutes, whoever is missing.
+    A claim names what the paper's own numbers have; without such numbers, the frameworks that the paper timed, on the
+    networks that were measured. One counter-example refutes a claim, whoever is missing.
     """
     value = finding.get("ours", finding["value"])
     if checked.verdict not in SO_FAR:
@@ -62,7 +61,10 @@ def weakened(
 def _could_change(
     finding: dict[str, Any], checked: Check, ours: Scope, missing: Collection[Place]
 ) -> bool:
-    """Whether the missing times, all or of one framework or network, could change it, as short or as long as can be."""
+    """Tells whether missing times could change the verdict, if they were extremely short or long.
+
+    All of them are tried together, and those of each framework and of each network.
+    """
     extended = finding | {"value": finding.get("ours", finding["value"])}
     times, rows = ours.times, []
     for framework, network, above in missing:
@@ -80,7 +82,7 @@ def _could_change(
 
 
 def named(missing: Collection[Place], wanted: Collection[Place], names: Names) -> str:
-    """Says who is missing, in words: frameworks, and the networks where a framework lacks some of them only."""
+    """Names who is missing: frameworks, and the networks where a framework lacks only some."""
     texts = []
     for framework in sorted({framework for framework, *_ in missing}):
         lacking = {place[1:] for place in missing if place[0] == framework}

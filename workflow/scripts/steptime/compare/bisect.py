@@ -2,11 +2,11 @@
 
     workflow/scripts/launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
 
-Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
-of the framework have them. Both ends are compared first, as a watch does. Then each release in the middle goes to the
-end that it is nearer to by its ratio to the older one: of medians, or of means where the ends differ more clearly in
-means. One that cannot be installed or proven is left out. Where the time ends before that is decided, the release goes
-where its ratio lies, and the answer names it.
+Each release gets a Python for which the index has a wheel, and other packages that fit it, as the project's
+environments of the framework have them. Both ends are compared first, as a watch does. Then each release in the middle
+joins the end that it is nearer to, by its ratio to the oldest: of medians, or of means where the ends differ more
+clearly in means. A release that cannot be installed or proven is left out. Where the time ends before this is decided,
+the ratio as it is then decides, and the answer names the release.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def within(known: list[str], first: str, last: str) -> list[str]:
-    """The releases from the first to the last, oldest first; 2.16 means those that begin so. Raises CompareError."""
+    """Returns the releases from the first to the last, oldest first; 2.16 means any 2.16.x. Raises CompareError."""
     ordered = sorted(known, key=order)
     ends = [
         [at for at, version in enumerate(ordered) if f"{version}.".startswith(f"{end}.")]
@@ -65,7 +65,7 @@ def within(known: list[str], first: str, last: str) -> list[str]:
 
 
 class Search:
-    """The releases that may have brought the change: between one that has it not, and one that has it."""
+    """The releases that may have brought the change: from one without the change to one with it."""
 
     def __init__(self, folder: Folder, base: str, options: argparse.Namespace, known: list[str]):
         self.folder, self.environment, self.options, self.known = folder, base, options, known
@@ -122,14 +122,14 @@ class Search:
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
     def _halvings(self) -> int:
-        """Says how often the releases are halved."""
+        """Returns how often the releases are halved."""
         return math.ceil(math.log2(len(self.known) - 1))
 
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
-        """Returns the verdict on a release that is nearer to the newer end, and what those between the ends are
-        compared with.
+        """Returns the verdict on a release that is nearer to the newer end, and with what a release in the middle is
+        compared.
 
-        Half of the way has an error of its own; the ratios share processes of the older end with it.
+        Half of the way has an error of its own. The ratios share the older end's processes with it.
         """
         half = whole._replace(log=whole.log / 2, error=whole.error / 2)
         older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))
@@ -144,7 +144,7 @@ class Search:
     def _held(
         self, release: str, margin: float, against: interim.Against = interim.ONE
     ) -> tuple[dict[str, Ratio] | None, str]:
-        """Returns the ratios of a release to the oldest, None where it has no time, and the verdict of its watch."""
+        """Returns a release's ratios to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)
         options = argparse.Namespace(**vars(self.options) | {"margin": margin})
         watch = Watch(self.folder, self.base, candidate, options, against)

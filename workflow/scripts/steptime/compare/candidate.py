@@ -1,4 +1,4 @@
-"""A folder of its own for a candidate: the project's files with one more environment, in which the workflow runs."""
+"""Gives a candidate a folder: the project's files with one more environment, in which the workflow runs."""
 
 import hashlib
 import os
@@ -34,8 +34,9 @@ VERSION, PLAIN = re.compile(r"\d[\w.!+]*"), re.compile(r"\d+(\.\d+)*")
 
 
 def environment_of(name: str, networks: Iterable[str] = ()) -> str:
-    """Returns the first environment of a framework; an environment is itself. Raises ConfigurationError, also for a
-    network that is not there.
+    """Returns the first environment of a framework, or the environment of this name.
+
+    Raises ConfigurationError for an unknown name, and for an unknown network.
     """
     known = configuration.without_grid(project.ROOT)
     require("network", networks, known.networks, "config/networks.yaml")
@@ -45,7 +46,7 @@ def environment_of(name: str, networks: Iterable[str] = ()) -> str:
 
 
 class Folder:
-    """The folder of a watch: a copy of the project that Snakemake is run in. Its results stay for the next time."""
+    """The folder of a watch: a copy of the project in which Snakemake runs. Its results stay for the next time."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -62,7 +63,7 @@ class Folder:
 
     @contextmanager
     def kept_where_used(self) -> Iterator["Folder"]:
-        """Removes the folder again where a mistake ends the program, and nothing was measured in it."""
+        """Removes the folder again where a mistake ends the program before anything was measured in it."""
         try:
             yield self
         except InputError:
@@ -73,8 +74,10 @@ class Folder:
             raise
 
     def add(self, base: str, candidate: str) -> str:
-        """Adds the environment of a candidate (a version, a wheel or a file of pins; what the project has is taken as
-        it is); its name. A version has the pins of an environment that it is `like`. Raises CompareError.
+        """Adds the environment of a candidate: a version, a wheel or a file of pins; returns its name.
+
+        What the project has is taken as it is. A version gets the pins of the environment that `like` chooses. Raises
+        CompareError.
         """
         frameworks, framework = self._frameworks(), self._framework_of(base)
         self._link(base)
@@ -108,12 +111,12 @@ class Folder:
         return self._write(like, f"{framework}-{candidate}", content)
 
     def releases(self, base: str) -> list[str]:
-        """The releases with wheels for a Python of the framework's environments, oldest first. Raises CompareError."""
+        """Returns the releases with wheels for the environments' Pythons, oldest first. Raises CompareError."""
         asked = {self._package_of(name) for name in self._alike(base)}
         return sorted({version for each in asked for version in releases.known(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """Chooses whose pins a new environment copies: of the nearest release, the older of two, with wheels."""
+        """Chooses the environment whose pins a new one copies: with wheels, nearest in release, the older of two."""
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike
 
@@ -125,7 +128,7 @@ class Folder:
         return min(having, key=distance)
 
     def differing(self, base: str, candidate: str) -> list[str]:
-        """Says what the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
+        """Says in which packages the two differ, Python first: "numpy 1.18.5 and 1.24.1"."""
         sides = [pins.parse(self._content(name), name) for name in (base, candidate)]
         versions = [{"Python": side.python} | side.packages for side in sides]
         names = dict.fromkeys([*versions[0], *versions[1]])
@@ -136,14 +139,14 @@ class Folder:
         ]
 
     def planned(self, content: dict[str, Any]) -> list[Cell]:
-        """Returns the cells of a grid of this content, in which steps are timed. Raises ConfigurationError."""
+        """Returns the cells of timed steps that a grid of this content has. Raises ConfigurationError."""
         (self.root / "config/grids/watch.yaml").write_text(yaml.safe_dump(content))
         loaded = configuration.load(self.root, {"grid": "watch"})
         cells = grid.expand(loaded, machine.usable_cpus()).cells.values()
         return [cell for cell in cells if TASKS[cell.task].is_compared]
 
     def snakemake(self, *targets: str) -> int:
-        """Runs the workflow for these files, by the grid that was planned last; its exit status."""
+        """Runs the workflow for these files, by the grid that was planned last; returns its exit status."""
         variables = {"STEPTIME_ENVIRONMENTS": str(self.root / ".environments")}
         cache = {"UV_CACHE_DIR": str(project.ROOT / ".cache/uv")} | os.environ
         command = [str(Path(sys.executable).with_name("snakemake")), "--cores", "all"]
@@ -152,7 +155,7 @@ class Folder:
         return subprocess.run(command, cwd=self.root, env=given).returncode
 
     def _alike(self, base: str) -> list[str]:
-        """The base, and the other environments of its framework that a release may be made like; none of a GPU's."""
+        """Returns the base and its framework's other environments whose pins a release may copy; none for GPUs."""
         framework = self._framework_of(base)
         plain = re.compile(rf"{re.escape(framework)}-[\d.]+")
         # Never like another candidate, which may need what this one does not.
@@ -161,32 +164,32 @@ class Folder:
         return [name for name in alike if plain.fullmatch(name)] or [base]
 
     def _releases_for(self, environment: str) -> list[str]:
-        """Returns the releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
+        """Returns the releases that have wheels for an environment's Python; [] where the index cannot tell."""
         try:
             return releases.known(*self._package_of(environment))
         except CompareError:
             return []
 
     def _package_of(self, environment: str) -> tuple[str, str]:
-        """Returns the package that an environment of the project is of, and its Python. Raises CompareError."""
+        """Returns the package that an environment is named after, and its Python. Raises CompareError."""
         content = self._content(environment)
         package = package_of(content, self._framework_of(environment), environment)
         return package, pins.parse(content, environment).python
 
     def _pin(self, content: Any, like: str, package: str, version: str) -> None:
-        """Pins a package of what an environment's file says to another version, in place."""
+        """Changes, in place, the version to which an environment's file pins a package."""
         python, framework = pins.parse(content, like).python, self._framework_of(like)
         known = [self._release_of(each) for each in self._alike(like)]
         is_newest = all(order(version) > order(each) for each in known)
         Release(framework, package, version, python, self.variables).pin(content, is_newest)
 
     def _release_of(self, environment: str) -> str:
-        """Returns the release that an environment pins of the package that it is of."""
+        """Returns the version to which an environment pins its framework's package."""
         package, _ = self._package_of(environment)
         return pins.parse(self._content(environment), environment).packages[package]
 
     def _frameworks(self) -> dict[str, Any]:
-        """Returns the frameworks of the folder, in which older releases are environments as all others are."""
+        """Returns the frameworks of the folder, with older releases among the environments."""
         frameworks = read_yaml(self.root / "config/frameworks.yaml")
         for entry in frameworks.values():
             entry["environments"] += entry.pop("history", [])
@@ -200,7 +203,7 @@ class Folder:
         return read_yaml(self.root / f"envs/{environment}.yaml")
 
     def _link(self, environment: str) -> None:
-        """Uses an environment of the project where it stands: the workflow looks itself whether it is as pinned."""
+        """Uses an environment of the project where it is: the workflow itself checks that it is as pinned."""
         known = os.environ.get("STEPTIME_ENVIRONMENTS", project.ROOT / ".environments")
         there = Path(known).absolute() / environment
         here = self.root / ".environments" / environment
@@ -225,7 +228,7 @@ class Folder:
         return self._write(base, f"{framework}-{match['version']}-{digest}", content)
 
     def _write(self, base: str, name: str, content: Any) -> str:
-        """Writes the pins of an environment that is run as the base is."""
+        """Writes the pins of an environment that runs as the base does; returns its name."""
         pins.parse(content, f"the pins of {name}")
         frameworks = self._frameworks()
         entry = frameworks[self._framework_of(base)]

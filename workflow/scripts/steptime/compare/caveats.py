@@ -1,4 +1,4 @@
-"""Finds what else differs between two sides of a comparison, and what makes the comparison meaningless."""
+"""Says what else differs between the two sides of a comparison, and refuses comparisons that mean nothing."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ LEAST_STEPS = 30
 
 
 def refuse(one: Side, other: Side, pairs: Pairs) -> None:
-    """Raises CompareError where the same processes stand on both sides, and for other networks or other regions."""
+    """Raises CompareError where both sides have the same processes, other networks, or other timed regions."""
     sides = _processes(one, other, pairs)
     names = one.name, other.name
     starts = [set(zip(rows["machine_id"], rows["started_at"], strict=True)) for rows in sides]
@@ -38,7 +38,7 @@ def refuse(one: Side, other: Side, pairs: Pairs) -> None:
 
 
 def sentences(one: Side, other: Side, pairs: Pairs) -> list[str]:
-    """Say what makes it worth less: what differs, the most important first, and few steps; [] where nothing does."""
+    """Says what makes a comparison worth less: differences, the most important first, and few steps; [] for nothing."""
     sides = _processes(one, other, pairs)
     texts = [_differ(sides, "kind", "Machines differ"), _other_machine(sides)]
     texts += [] if in_turn(one, other, pairs) else [_when(sides)]
@@ -53,7 +53,7 @@ def sentences(one: Side, other: Side, pairs: Pairs) -> list[str]:
 
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
-    """Tells whether the two were measured in one run, and not one after the other."""
+    """Tells whether both sides were measured in turn, in one run."""
     sides = _processes(one, other, pairs)
     spans = [(rows["started_at"].min(), rows["ended_at"].max()) for rows in sides]
     overlap = spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]
@@ -61,7 +61,7 @@ def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
 
 
 def _processes(one: Side, other: Side, pairs: Pairs) -> list[pd.DataFrame]:
-    """Returns the processes of the cells of each side, one after another as the pairs are."""
+    """Returns the processes of each side's cells, in the order of the pairs."""
     return [
         side.results.processes.set_index("cell").loc[[pair[at] for pair in pairs]]
         for at, side in enumerate((one, other))
@@ -95,7 +95,7 @@ def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
 
 
 def _variables(sides: list[pd.DataFrame]) -> str:
-    """Returns the variables of the workers' environments that differ, such as the allocator's."""
+    """Names the workers' environment variables that differ, such as the allocator's; '' for none."""
     one, other = (
         {pair for text in rows["variables"].unique() for pair in json.loads(text).items()}
         for rows in sides
@@ -105,7 +105,7 @@ def _variables(sides: list[pd.DataFrame]) -> str:
 
 
 def _few_steps(sides: list[pd.DataFrame]) -> str:
-    """Name the networks of the pairs of which a side has few timed steps; a side that failed has none to count."""
+    """Names the networks of which a side has few timed steps; a side that failed has none to count."""
     steps = [rows["steps"].groupby(level=0, sort=False).sum() for rows in sides]
     names = sides[0]["variant"].where(sides[0]["variant"] != "", sides[0]["network"])
     pairs = zip(names.groupby(level=0, sort=False).first(), *steps, strict=True)

@@ -1,6 +1,6 @@
-"""Interim analyses of a watch: after how many pairs of processes, and with what chance each may err.
+"""Interim analyses of a watch: after how many pairs of processes it tests, and how likely each test may be wrong.
 
-Whoever tests after every pair stops at lucky moments. So a watch tests three times, and each test may err with a share
+Who tests after every pair stops at lucky moments. So a watch tests three times, and each test may be wrong with a share
 of the whole chance (`plan.interim`). That share is divided among the cells, which holds whatever they have in common.
 """
 
@@ -18,11 +18,10 @@ CHANCES = interim.chances([6, 12, 24])
 
 
 class Against(NamedTuple):
-    """What ratios are compared with: a ratio that is itself known with an error, as that half way between two ends.
+    """What ratios are compared with: 1, or a ratio with an error of its own, such as half the way between two ends.
 
     `below` and `above` are the verdicts on a ratio that is shown to differ from it, and `meaning` says what they are
-    worth. So many `watches` ask it that one chance of an error is shared among them. `of` are the columns of values of
-    the processes that are compared.
+    worth. One chance to be wrong is shared by so many `watches`. `of` names the values of processes that are compared.
     """
 
     ratio: Ratio = Ratio(0.0, 0.0, 1.0)
@@ -40,7 +39,7 @@ ONE = Against()
 
 
 def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> dict[Any, Ratio]:
-    """The ratio of each cell from its pairs' logarithms; the cells of its kind help to estimate its variance."""
+    """Returns each cell's ratio from its pairs' logarithms; cells of the same kind help to estimate the variance."""
     own = {cell: spread_of(values) for cell, values in logs.items() if len(values) > 1}
     by_kind: dict[Any, list[Spread]] = {}
     for cell, spread in own.items():
@@ -59,7 +58,7 @@ def decided(
     cells: int,
     against: Against = ONE,
 ) -> dict[Any, str]:
-    """The verdicts that an analysis reaches, of so many `cells`: equal in medians and means, else by the clearest."""
+    """Returns the verdicts that are reached on so many `cells`: equal if medians and means are, else the clearest."""
     allowed = ERROR * CHANCES[pairs] / cells / against.watches
     verdicts = {}
     for cell, own in ratios.items():

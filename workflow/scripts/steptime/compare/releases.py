@@ -1,4 +1,4 @@
-"""Releases of a framework's package: which there are, and which pins an environment of one has."""
+"""Finds the releases of a framework's package, and the pins for an environment of a release."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ EARLIEST, DAYS_AFTER = date(2013, 1, 1), 7
 
 @dataclass(frozen=True)
 class Release:
-    """A version of a framework's package for a Python; `variables` are those that uv is given."""
+    """A version of a framework's package for a Python; `variables` are those that uv gets."""
 
     framework: str
     package: str
@@ -30,10 +30,10 @@ class Release:
     variables: dict[str, str]
 
     def pin(self, content: Any, is_newest: bool) -> None:
-        """Pins the package of a conda file's content to this version, in place, with what it needs, as uv says.
+        """Pins the package of a conda file's content to this version, in place, with what it needs according to uv.
 
-        What is newer than all environments has what these have. What lies between them has what there was when it was
-        released. What the file names by hand stays, as NumPy beside torch. Where nothing fits the pins stay, and the
+        A version newer than all environments keeps their other packages. An older one gets the packages of its day.
+        Packages that the file names by hand stay, such as NumPy beside torch. Where nothing fits the pins stay, and the
         environment will say why it cannot be made. Raises CompareError where the content does not pin the package.
         """
         listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
@@ -65,7 +65,7 @@ class Release:
         listed[:] = fitting or kept
 
     def _resolve(self, wanted: list[str], preferred: list[str], *options: str) -> list[str]:
-        """The pins of these requirements and of all that they need, with those preferred where they fit; [] of none."""
+        """Returns pins for these requirements and all that they need, preferred ones where they fit; [] for none."""
         with tempfile.TemporaryDirectory() as folder:
             asked, pinned = Path(folder, "asked.in"), Path(folder, "pinned.txt")
             asked.write_text("\n".join(wanted))
@@ -82,7 +82,7 @@ class Release:
 
 @cache
 def known(package: str, python: str) -> list[str]:
-    """Returns the releases of a package that the index has wheels of for this Python. Raises CompareError."""
+    """Returns the releases that have wheels for this Python, from the index. Raises CompareError."""
     asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
     done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
     listed = FOUND.search(done.stdout)
@@ -95,14 +95,14 @@ def known(package: str, python: str) -> list[str]:
 
 
 def order(version: str) -> list[int]:
-    """Says what versions are sorted by."""
+    """Returns the key by which versions are sorted."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
 def day_of(was_there: Callable[..., list[str]]) -> list[str]:
-    """uv's option for what was there in the days after a release: an installer's index tells days by it alone.
+    """Returns uv's option for the packages of the days after a release; `was_there` resolves with such an option.
 
-    [] where the index knows no days, or has none, as a folder of wheels.
+    [] where the index knows no days, as a folder of wheels does not.
     """
 
     def option(day: int) -> list[str]:
@@ -118,7 +118,7 @@ def day_of(was_there: Callable[..., list[str]]) -> list[str]:
 
 
 def package_of(content: Any, framework: str, base: str) -> str:
-    """Returns the package that the environment is named after: the framework's own, or that which has its version."""
+    """Returns the package that an environment is named after: the framework's own, or the one that has its version."""
     packages = pins.parse(content, base).packages
     version = base.partition("-")[2]
     if framework in packages:
@@ -136,12 +136,12 @@ def package_of(content: Any, framework: str, base: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Returns a package's name without what may stand in brackets behind it."""
+    """Returns a package's name without extras in brackets."""
     return pins.normalise(name.partition("[")[0])
 
 
 def _python(version: str) -> str:
-    """Returns a Python of this version, which builds what has no wheel, or another where there is none."""
+    """Returns a Python of this version to build packages without wheels; another where there is none."""
     for each in interpreter.candidates(version):
         if interpreter.version_of(each, version):
             return str(each)

@@ -1,11 +1,11 @@
-"""Compares two things that were measured, cell by cell, and says first which is faster.
+"""Compares two sides that were measured, cell by cell, and says first which is faster.
 
     workflow/scripts/launch compare.results torch-1.4 torch         two environments of the results here
     workflow/scripts/launch compare.results before.tar.gz results   two packs, or folders of results
     workflow/scripts/launch compare.results before.tar.gz:torch torch
 
-A framework is its first environment. Two platforms, or two modes such as tensorflow-2.12.graph and
-tensorflow-2.12.xla, go as well. The exit status: 0 where nothing is slower, 1 where something is, 2 where nobody knows.
+A framework means its first environment. A side may also be a platform, or a mode such as tensorflow-2.12.graph. The
+exit status is 0 where nothing is slower, 1 where something is, and 2 where that is not known.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def main() -> None:
 
 @contextmanager
 def complaints(platforms: str | None = None) -> Iterator[None]:
-    """Ends the program with a sentence where it may not go on; `platforms` is a user's own file of them."""
+    """Ends the program with a sentence where it cannot go on; `platforms` is a user's own file of platforms."""
     try:
         chosen = {"platforms": platforms} if platforms else {}
         run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
@@ -88,7 +88,7 @@ def complaints(platforms: str | None = None) -> Iterator[None]:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
+    """Writes the comparison, prints its answer and returns the exit status. Raises CompareError, and more."""
     prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
     with opened(options.one, options.other, Path("results")) as (one, other):
         pairs = pairs_of(one, other)
@@ -111,10 +111,10 @@ def shown(
 
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
-    """Returns a row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or
-    None.
+    """Returns a row for each cell of both sides: times, marks, ratio (other / one), verdict, and KNOWN (Ratios or
+    None).
 
-    Within one run, the word and the interval of a pair are those of the run's own table.
+    Within one run, word and interval of a pair are those of the run's own table.
     """
     known_of = [*zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)]
     chance = ERROR / max(2 * sum(None not in ratios for ratios in known_of), 1)
@@ -144,14 +144,16 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
 
 
 def _by_run(pair: Pair, margin: float) -> dict[str, Any]:
-    """Says what the run's own table says of a pair."""
+    """Returns ratio, interval and verdict of a pair from the run's own table."""
     row = {"ratio": pair.ratio, "ratio_low": pair.low, "ratio_high": pair.high}
     return row | {"known": pair.known, "verdict": word(pair.low, pair.high, margin)}
 
 
 def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[str, Any]:
-    """Says what two ratios say, of medians and of means, whose intervals miss with this chance each: equal where both
-    are, else slower or faster where one is, medians first.
+    """Returns interval and verdict from two ratios, of medians and of means, whose intervals miss with this chance
+    each.
+
+    Equal where both are, else slower or faster where one is, medians first.
     """
     ends = [each.within(chance) for each in (ratio, of_means)]
     said = [word(*each, margin) for each in ends]
@@ -162,7 +164,7 @@ def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[
 
 
 def status(data: pd.DataFrame) -> int:
-    """Returns the exit status: a cell that lost its time is a slowdown too."""
+    """Returns the exit status; a cell that lost its time counts as slower."""
     if data["verdict"].isin([SLOWER, words.LOST]).any():
         return SLOWDOWN
     decided = data["known"].notna()
@@ -172,7 +174,7 @@ def status(data: pd.DataFrame) -> int:
 
 
 def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> list[Ratio | None]:
-    """Ratios other / one of the values `of`: trial by trial within a run and place, else of independent processes."""
+    """Returns ratios other / one of the values `of`: by trials within a run and place, else of all processes."""
     is_of_run = of == OF[0]
     if one.results is other.results and "platform" not in {*one.chosen, *other.chosen}:
         cells = one.results.cells

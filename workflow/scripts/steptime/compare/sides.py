@@ -1,4 +1,4 @@
-"""The two sides of a comparison: which results they are, and which of their cells stand beside each other."""
+"""The two sides of a comparison: which results they are, and which of their cells are compared."""
 
 import json
 import os
@@ -31,17 +31,16 @@ NOTED += ["flops_per_step", "started_at", "ended_at"]
 
 
 class CompareError(InputError):
-    """A comparison that means nothing."""
+    """Two sides cannot be compared; the text says why."""
 
 
 @dataclass
 class Results:
     """What a results folder holds of timed steps.
 
-    `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: NOTED, `cell` (its
-    label in `cells`), `steps` (timed), `kind` (of its machine, in words) and `variables` (of its environment, as
-    JSON). `statistics` is what the run says of most of them together (`merge.statistics`), or where it has not said it,
-    what they say.
+    `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: NOTED, `cell` (its label in
+    `cells`), `steps` (timed), `kind` (of its machine, in words) and `variables` (of its environment, as JSON).
+    `statistics` are the run's own (`merge.statistics`), or estimated from these rows where there are none.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Results:
 
 @dataclass
 class Side:
-    """One side: the cells of some results that are chosen by what is the same in all of them."""
+    """One side: the cells of some results that have the chosen columns' values."""
 
     name: str
     results: Results
@@ -73,8 +72,9 @@ class Side:
 
 @contextmanager
 def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
-    """The two sides that a user names: a pack, a folder, or an environment, mode or platform of `here`; a choice within
-    a pack or folder follows a colon. Raises CompareError, and what `carry.pack.opened` raises.
+    """Yields the two sides that a user names: each a pack, a folder, or an environment, mode or platform of `here`.
+
+    A choice within a pack or folder follows a colon. Raises CompareError, and what `carry.pack.opened` raises.
     """
     parts = [_parted(text, here) for text in (one, other)]
     with ExitStack() as stack:
@@ -90,7 +90,7 @@ def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
 
 
 def _parted(text: str, here: Path) -> tuple[str, str]:
-    """What is named of results, and what of their cells: 'before.tar.gz:torch-1.4', 'before.tar.gz', 'torch-1.4'."""
+    """Splits a side's name into results and choice: 'before.tar.gz:torch-1.4', 'before.tar.gz', 'torch-1.4'."""
     source, colon, choice = text.rpartition(":")
     if colon and Path(source).exists():
         return source, choice
@@ -103,7 +103,7 @@ def _parted(text: str, here: Path) -> tuple[str, str]:
 
 
 def _choice(text: str, results: Results) -> dict[str, str]:
-    """Returns the columns and values that a word chooses: an environment, with its mode or not, a platform, a mode."""
+    """Returns the columns and values that a word chooses: an environment, with a mode or not, a platform, a mode."""
     if not text:
         return {}
     cells = results.cells
@@ -122,7 +122,7 @@ def _choice(text: str, results: Results) -> dict[str, str]:
 
 
 def read(folder: Path, name: str) -> Results:
-    """The timed steps of a results folder. Raises CompareError without any, and what `carry.pack.check` raises."""
+    """Reads a folder's timed steps. Raises CompareError without any, and what `carry.pack.check` raises."""
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
         raise CompareError(f"{name} has no timed result: measure something there first.")
@@ -168,7 +168,7 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Says what a proof with a row's id, or a later one of its environment, says of it otherwise than the shard."""
+    """Returns status and reason by a proof with the row's id, or a later one, where it differs from the shard."""
     files = [folder / "proofs" / name for name in pack.proofs_of(row)]
     files = [file for file in files if os.path.lexists(file)]
     trusted.regular(files)
@@ -190,7 +190,7 @@ def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def pairs_of(one: Side, other: Side) -> list[tuple[Any, Any]]:
-    """Returns the labels of cells of `one` and `other` that differ in what is compared alone, in the order of networks.
+    """Returns the labels of cells of `one` and `other` that differ only in what is compared, in the order of networks.
 
     Raises CompareError where there are none, and where a side has several for the same place.
     """

@@ -3,9 +3,9 @@
     workflow/scripts/launch compare.watch torch 2.12.0 --networks fcn5 alexnet --minutes 30
     workflow/scripts/launch compare.watch torch dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
 
-The candidate's environment is made and proven beside the base's by the workflow itself, in a folder of its own
+The workflow itself makes and proves the candidate's environment beside the base's, in a folder of its own
 (watch/<base>_<candidate>/). Then both are measured in turn until each verdict is reached or the time is spent. The exit
-status: 0 where nothing is slower, 1 where something is or the candidate fails, 2 where nobody knows.
+status is 0 where nothing is slower, 1 where something is or the candidate fails, and 2 where that is not known.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
-    """Adds what a watch and a search among releases are both told."""
+    """Adds the options that a watch and a search among releases have in common."""
     parser.add_argument("--networks", nargs="+", default=networks)
     parser.add_argument("--threads", nargs="+", type=partial(number, of=int), default=[1])
     parser.add_argument("--minutes", type=number, default=45, help="after which nothing is begun")
@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
 
 
 class Watch:
-    """A candidate beside its base, two environments of a folder: measured in turn until all is decided."""
+    """A candidate beside its base, two environments of a folder, which are measured in turn until all is decided."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ class Watch:
                 return
 
     def _run(self, pairs: int) -> None:
-        """Measures the first so many pairs of what is not decided. Raises CompareError."""
+        """Measures so many pairs of each cell that is not decided. Raises CompareError."""
         if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
             raise CompareError(f"The workflow in {self.folder.root} did not end well: see above.")
         self.pairs = pairs
 
     def _open(self, pairs: int) -> list[Cell]:
-        """Returns the cells of the first so many trials of what is not decided."""
+        """Returns the cells of the first so many trials that are not decided."""
         grid = {
             "environments": [self.base, self.candidate],
             "platforms": [PLATFORM],
@@ -119,7 +119,7 @@ class Watch:
         return Side(self.base, measured, one), Side(self.candidate, measured, other)
 
     def _decide_lost(self) -> None:
-        """Decides that a cell is lost that has no time on a side."""
+        """Decides that a cell is lost where a side has no time."""
         base, other = self._sides()
         cells = base.results.cells
         for at, label in pairs_of(base, other):
@@ -128,7 +128,7 @@ class Watch:
                 self.verdicts.setdefault(_place(cells.loc[at]), words.lost(*statuses))
 
     def _decide(self, pairs: int) -> None:
-        """Decides what can be decided after so many pairs."""
+        """Decides the cells whose verdict is clear after so many pairs."""
         self._decide_lost()
         base, other = self._sides()
         cell_pairs = pairs_of(base, other)
@@ -141,7 +141,7 @@ class Watch:
     def _ratios(
         self, cells: pd.DataFrame, cell_pairs: list[tuple[Any, Any]], pairs: int, of: str
     ) -> dict[Place, Ratio]:
-        """Returns the ratio of each cell that has a time on both sides, of its processes' values `of` so many pairs."""
+        """Returns the ratio of each cell with a time on both sides, from the values `of` so many pairs of processes."""
         logs, kinds = {}, {}
         for at, label in cell_pairs:
             place = _place(cells.loc[at])
@@ -189,7 +189,7 @@ class Watch:
 
 
 def _place(cell: Any) -> Place:
-    """Network, mini-batch and threads of a cell of the plan, or of a row."""
+    """Returns network, mini-batch and threads of a cell of the plan, or of a row."""
     network = getattr(cell, "variant", "") or cell.network
     return network, int(cell.batch), int(cell.threads)
 

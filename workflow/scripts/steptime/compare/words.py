@@ -36,7 +36,7 @@ def lost(one: str, other: str) -> str:
 
 
 def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: bool = True) -> str:
-    """Says what came of it, in one sentence; `in_turn`: both sides were measured in one run."""
+    """Says what came of the comparison, in one sentence; `in_turn`: both sides were measured in one run."""
     known = [ratio for ratio in data["known"] if ratio is not None]
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
@@ -70,7 +70,7 @@ def times(ratio: float, low: float, high: float) -> str:
 
 
 def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -> Page:
-    """Says what is around the table."""
+    """Returns the words around the table."""
     facts = [CAVEATS, *caveats] if caveats else []
     notes = [
         f"The ratio is the time of {other} divided by that of {one}, by medians: above 1 is slower. Its error comes "
@@ -84,7 +84,7 @@ def page(answer: str, one: str, other: str, caveats: list[str], margin: float) -
 
 
 def layout(data: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """Says what a reader sees: a line for each cell."""
+    """Returns the table that a reader sees, a line for each cell."""
     shown = [
         Column(f"{one}, s", lambda row: _time(row, "one")),
         Column(f"{other}, s", lambda row: _time(row, "other")),
@@ -128,7 +128,7 @@ def _ratio(row: dict) -> Entry:
 
 
 def terminal(answer: str, notes: list[str], data: pd.DataFrame, one: str, other: str) -> str:
-    """Returns the answer, what differs besides, and a line for each cell."""
+    """Returns what the terminal shows: the answer, what else differs, and a line for each cell."""
     caveats = ["", CAVEATS, *(filled(each, "  ") for each in notes)]
     lines = [filled(answer), *(caveats if notes else []), ""]
     width = 54 if _varying(VARYING, data) else 34

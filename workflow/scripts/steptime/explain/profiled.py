@@ -15,7 +15,7 @@ NAMED = 5
 
 
 def said(known: Configuration, environment: str, label: str, network: str, log: Path) -> str:
-    """Names the dearest operators of a network in an environment that stands here, by the framework's own words."""
+    """Names the operators of a network that take most time, by the profiler of the framework in an environment here."""
     doing(f"profiling {network} in {environment}")
     job = proving.job_of(environment, known.entry_of(environment))
     cpus = machine.cpus_of_ranks(machine.usable_cpus(), 1)

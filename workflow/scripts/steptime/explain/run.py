@@ -1,9 +1,9 @@
-"""Says by which layers one framework takes longer than another: times the network, and each of its layers alone.
+"""Says which layers make one framework slower than another: times the network, and each of its layers alone.
 
     workflow/scripts/launch explain.run mxnet torch --networks fcn5
 
-Both are measured by the workflow itself, into the results of this folder. `results/explain/` has the networks of one
-layer and the grid. Table and figure are `steptime_layers`.
+The workflow itself measures both, into the results of this folder. `results/explain/` has the networks of one layer and
+the grid. Table and figure are `steptime_layers`.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def main() -> None:
 def measure(
     known: configuration.Configuration, environments: list[str], networks: list[str], cores: str
 ) -> int:
-    """Has the workflow time the networks and their layers; its exit status."""
+    """Runs the workflow to time the networks and their layers; returns its exit status."""
     entries: dict[str, Any] = {}
     for name in networks:
         if known.file_of(name) != PROJECT:
@@ -92,7 +92,7 @@ def measure(
 
 
 def said(data: pd.DataFrame, environments: list[str]) -> list[str]:
-    """Explains a network in two environments or more, each beside the fastest."""
+    """Explains the times of a network in two environments or more, each compared with the fastest."""
     whole = data[data["layer"] == layers.WHOLE].set_index("environment")["seconds"]
     lacking = [name for name in environments if pd.isna(whole.get(name))]
     if lacking:

@@ -1,4 +1,4 @@
-"""What the report opens with: who is fastest, how far the printed times are, which findings are decided."""
+"""The opening of the report: who is fastest, how far the printed times are, which findings are decided."""
 
 from collections import Counter
 from typing import Any
@@ -16,9 +16,10 @@ from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, key
 def matrices(
     ratios: pd.DataFrame | None, tuning: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """For each place networks by frameworks, the fastest first, all threads and float32 first; [] without any.
+    """Returns networks by frameworks for each place, the fastest first, all threads and float32 first; [] without any.
 
-    `ratios` and `tuning` are the rows of the tables of these kinds; `tuning` adds what a framework takes as it comes.
+    `ratios` and `tuning` are the rows of the tables of these kinds; `tuning` adds each framework's time without
+    settings.
     """
     if ratios is None:
         return []
@@ -48,7 +49,7 @@ def matrices(
 
 
 def _as_they_come(tuning: pd.DataFrame | None) -> dict[tuple[Any, ...], dict[Any, Any]]:
-    """For each place, each network and each framework: its time without the settings that are known to be best."""
+    """Returns, for each place, network and framework, its time without the settings that are known to be best."""
     places: dict[tuple[Any, ...], dict[Any, Any]] = {}
     for row in tuning.to_dict("records") if tuning is not None else ():
         place = places.setdefault((row["platform"], row["devices"], row["threads"]), {})
@@ -58,7 +59,7 @@ def _as_they_come(tuning: pd.DataFrame | None) -> dict[tuple[Any, ...], dict[Any
 
 
 def _plain_entry(row: Row) -> dict[str, str]:
-    """Returns the time of a framework as it comes, and how many times that of the same framework above."""
+    """Returns a framework's time without settings, and how many times its time with them this is."""
     if pd.isna(row["plain_seconds"]):
         return {"time": DASH, "ratio": "", "says": why(row)}
     says = marked({"marks": row["plain_marks"]})
@@ -116,7 +117,7 @@ def _overall(row: Row) -> dict[str, str]:
 
 
 def fastest(rows: pd.DataFrame) -> str:
-    """Say which framework is fastest overall, which on single networks, and what is not decided."""
+    """Says which framework is fastest overall, which on single networks, and what is not decided."""
     if not rows["verdict"].notna().any():
         return "There is nothing to compare."
     runners = rows.drop_duplicates("framework_label").dropna(subset="overall")
@@ -131,7 +132,7 @@ def fastest(rows: pd.DataFrame) -> str:
 
 
 def _leads(runners: pd.DataFrame, networks: int) -> str:
-    """Say which of the frameworks, the leading one first, is fastest over all networks, or which are not told apart.
+    """Says which framework, the first or one near to it, is fastest over all networks, or which are not told apart.
 
     Where a framework has no time, or only disturbed ones, the overall comparison is over fewer of the `networks`.
     """
@@ -155,7 +156,7 @@ def _leads(runners: pd.DataFrame, networks: int) -> str:
 
 
 def _still_open(row: pd.Series) -> list[str]:
-    """Say how many pairs of a table are not decided, and what it would take."""
+    """Says how many pairs of a table are not decided, and what it would take."""
     pairs, left = int(row["compared_pairs"]), int(row["open_pairs"])
     if not left:
         return []
@@ -170,7 +171,7 @@ def _still_open(row: pd.Series) -> list[str]:
 
 
 def changes(cells: pd.DataFrame | None) -> str:
-    """Say how our times compare with the printed ones. `cells` are rows of `page.cells.gather`."""
+    """Says how our times compare with the printed ones. `cells` are rows of `page.cells.gather`."""
     if cells is None:
         return ""
     alike = cells[cells["theirs"].notna() & cells["ratio"].notna() & (cells["caveat"] == "")]

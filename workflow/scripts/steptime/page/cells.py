@@ -1,4 +1,4 @@
-"""Every result of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
+"""Rows of the report's table, one for each result of a run: its time, the paper's, and its share of the peak."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -42,8 +42,10 @@ def gather(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
-    """Returns one row per result, with the names of COLUMNS. `compared` are rows of tables of times, each with its
-    paper, which give `theirs` and `ratio`; `shares` those of tables that compare ours with a peak.
+    """Returns one row per result, with the names of COLUMNS.
+
+    `compared` are rows of tables of times, each with its paper, which give `theirs` and `ratio`; `shares` are rows of
+    tables that compare ours with a peak.
     """
     cells = pd.concat([part.cells for part in measured], ignore_index=True)
     cells = cells.drop_duplicates(IDENTITY)
@@ -59,13 +61,13 @@ def gather(
 
 
 def columns_of(cells: pd.DataFrame) -> list[Column]:
-    """COLUMNS less the number of devices where it is the same for all."""
+    """Returns COLUMNS, without the number of devices where it is the same for all."""
     several = cells["devices"].nunique() > 1
     return [column for column in COLUMNS if column.name != "devices" or several]
 
 
 def marks_of(cells: pd.DataFrame) -> dict[str, str]:
-    """Says what each mark that some of the results have means."""
+    """Explains each mark that some of the results have."""
     marks = dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
     return {mark: MARK_WORDS.get(mark, mark) for mark in marks}
 
@@ -73,7 +75,7 @@ def marks_of(cells: pd.DataFrame) -> dict[str, str]:
 def _with_printed(
     cells: pd.DataFrame, tables_of_times: Iterable[tuple[str, pd.DataFrame]]
 ) -> pd.DataFrame:
-    """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
+    """Adds `theirs`, `ratio` and `printed_in`, from the first table that compares the cell with a printed number."""
     compared = [
         frame[(frame["source"] == tables.OURS) & frame["theirs"].notna()].assign(
             printed_in=paper, variant=lambda rows: rows["variant"].fillna("")
@@ -91,7 +93,7 @@ def _with_printed(
 
 
 def _with_peaks(cells: pd.DataFrame, shares: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Adds `share_of_peak`: operations of the cell's step per second of its median, by the peak of its threads."""
+    """Adds `share_of_peak`: operations per second of the cell's median step, divided by the peak of its threads."""
     needed = ["platform", "threads", "peak_flops_per_second"]
     known = [rows[needed].dropna() for rows in shares]
     if not known:
@@ -104,7 +106,7 @@ def _with_peaks(cells: pd.DataFrame, shares: Iterable[pd.DataFrame]) -> pd.DataF
 
 
 def _interval(seconds: float, low: float, high: float) -> list[float] | None:
-    """[low, high, larger half as a share of the time], seconds, or None where there is no interval."""
+    """Returns [low, high, larger half as a share of the time], in seconds; None where there is no interval."""
     if pd.isna(low):
         return None
     return [plain(value) for value in (low, high, max(high - seconds, seconds - low) / seconds)]

@@ -1,4 +1,4 @@
-"""Puts files that artefacts consist of into a page that holds many of them: their tables and drawings."""
+"""Puts the files of artefacts, their tables and drawings, into a page that holds many of them."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def render(template: str, **facts: Any) -> str:
 
 
 def drawing(path: Path, title: str) -> Markup:
-    """A figure's SVG as an image by itself: what it names inside is its own. Places are rounded to a hundredth."""
+    """Returns a figure's SVG as an image: names inside it are its own. Coordinates are rounded to a hundredth."""
     text = METADATA.sub("", path.read_text("utf-8"))
     text = " ".join(text.split()).replace("> <", "><")
     svg = quote(re.sub(r"(\d{2,}\.\d\d)\d+", r"\1", text), PLAIN)
@@ -36,13 +36,16 @@ def drawing(path: Path, title: str) -> Markup:
 
 
 def notes(path: Path) -> list[str]:
-    """Says what `render.figures` wrote into the metadata of a figure's SVG."""
+    """Returns the notes that `render.figures` wrote into the metadata of a figure's SVG."""
     description = ElementTree.parse(path).find(f".//{DESCRIPTION}")
     return (description.text or "").splitlines() if description is not None else []
 
 
 def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> dict[str, Any]:
-    """The entry with its title, links and what of it stands in the page, but for `common`; `empty`: nothing of ours."""
+    """Returns the entry with title, links and what the page shows of it, without `common` lines.
+
+    `empty` tells whether its table has no number of ours; None without a table for such numbers.
+    """
     shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": None}
     shown |= dict.fromkeys(("rows", "table", "drawing", "notes"))
     words = None
@@ -69,7 +72,7 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
 
 
 def common_words(artefacts: Iterable[dict[str, Any]]) -> list[str]:
-    """Returns the sentences that stand around three tables or more, which a page says once."""
+    """Returns the sentences around three tables or more, which a page says once."""
     files = (Path(file) for entry in artefacts if not entry["missing"] for file in entry["files"])
     pages = [layouts.read_page(file) for file in files if file.suffix == ".parquet"]
     counts = Counter(line for page in pages for line in {*page.facts, *page.notes})

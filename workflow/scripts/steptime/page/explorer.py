@@ -1,4 +1,4 @@
-"""Rows that a reader of the report filters and sorts: what page.js and the template need to know of them."""
+"""Rows that a reader of the report filters and sorts: what page.js and the template need of them."""
 
 import json
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ DIGITS = 6  # of the numbers in the page; the files have them all
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: the frame's column that it shows, its heading, how page.js writes its values ('text',
-    'words' for long text, 'count', 'number', 'share', 'mebibytes', 'interval'), and whether rows can be chosen by it.
+    """A column: the frame's column that it shows, its heading, how page.js writes its values, whether rows are chosen
+    by it.
+
+    Values are 'text', 'words' for long text, 'count', 'number', 'share', 'mebibytes' or 'interval'.
     """
 
     name: str
@@ -24,7 +26,7 @@ class Column:
 
 
 def build(rows: pd.DataFrame, columns: Sequence[Column], name: str, caption: str) -> dict[str, Any]:
-    """The table: its name and caption, the number of its rows, its filters and, as JSON, its columns and rows."""
+    """Returns the table: name, caption, number of rows, filters and, as JSON, columns and rows."""
     return {
         "name": name,
         "caption": caption,
@@ -35,7 +37,7 @@ def build(rows: pd.DataFrame, columns: Sequence[Column], name: str, caption: str
 
 
 def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
-    """Returns the columns' titles and kinds, and the rows as lists, as JSON that may stand in a script element."""
+    """Returns the columns' titles and kinds, and the rows as lists, as JSON that is safe in a script element."""
     values = zip(*(map(plain, rows[column.name]) for column in columns), strict=True)
     described = [{"title": column.title, "kind": column.kind} for column in columns]
     content = {"columns": described, "rows": list(values)}
@@ -44,7 +46,7 @@ def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
 
 
 def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """For each filter its title, the place of its column, and the values to choose from."""
+    """Returns the title of each filter, the place of its column, and the values to choose from."""
     choices = []
     for place, column in enumerate(columns):
         if column.filtered:
@@ -55,7 +57,7 @@ def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as JSON has it: whole numbers whole, others with DIGITS digits, what is missing as None."""
+    """Returns a value as JSON has it: integers whole, other numbers with DIGITS digits, None for what is missing."""
     if isinstance(value, str | list) or value is None:
         return value
     if pd.isna(value):

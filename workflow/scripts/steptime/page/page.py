@@ -1,4 +1,4 @@
-"""The report: one page with all tables, figures and results of a run, which needs no network to make or to open."""
+"""Makes the report: one page with all tables, figures and results of a run, made and read without a network."""
 
 import argparse
 import base64
@@ -66,9 +66,10 @@ def build(
     catalogue: dict[str, Any],
     output: Path,
 ) -> str:
-    """Returns the page of a `job`: the grid's name, sampling and limits, and its artefacts, each with name, kind,
-    about, paper, files and why it is `missing`, or ''. `papers` are the contents of paper.yaml. Links are relative to
-    `output`.
+    """Returns the page of a `job`: the grid's name, sampling and limits, and its artefacts.
+
+    Each artefact has name, kind, about, paper, files, and why it is `missing`, or ''. `papers` are the contents of
+    paper.yaml. Links are relative to `output`.
     """
     common = embed.common_words(job["artefacts"])
     artefacts = [embed.artefact(entry, output.parent, common) for entry in job["artefacts"]]
@@ -128,7 +129,7 @@ def _explored_claims(claims: pd.DataFrame, papers: dict[str, dict[str, Any]]) ->
 
 
 def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """From the table `catalogue`, where it is made: the state of each artefact, and what of the papers is not made."""
+    """Returns, from rows of the table `catalogue`, the state of each artefact, and what of the papers is not made."""
     if rows is None:
         return {"states": {}, "not_made": []}
     shorts = {name: paper["short"] for name, paper in papers.items()}
@@ -144,7 +145,7 @@ def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) ->
 def _sections(
     artefacts: list[dict[str, Any]], papers: dict[str, dict[str, Any]], claims: pd.DataFrame | None
 ) -> list[dict[str, Any]]:
-    """Returns the papers, those with the most claims first, each with its words and its artefacts, times first."""
+    """Returns the papers, most claims first, each with its names and its artefacts, tables of times first."""
     counts = {} if claims is None else claims["paper"].value_counts().to_dict()
     names = dict.fromkeys(entry["paper"] for entry in artefacts if entry["paper"])
     artefacts = sorted(artefacts, key=lambda entry: entry["kind"] != "times")
@@ -160,7 +161,7 @@ def _sections(
 
 
 def _library() -> Path:
-    """Returns the library's file. The package is not imported: that takes longer than the rest of the page."""
+    """Returns the library's file, without importing the package, which takes longer than the rest of the page."""
     spec = find_spec("itables")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
@@ -170,7 +171,7 @@ def _library() -> Path:
 
 
 def _machines(measured: list[Measured]) -> dict[str, dict[str, Any]]:
-    """For each platform its machine in short, and all that is known of it in words."""
+    """Returns each platform's machine, in short and with all that is known of it, in words."""
     return {
         machine_name(platform): {
             "short": machine_text(platform, machine).partition(": ")[2],
@@ -219,7 +220,7 @@ def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
 
 
 def _declared(settings: dict[str, dict[str, str]]) -> str:
-    """Says what workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
+    """Says what workers declare, by platform and mode; where they differ, says which one declares it."""
     places: dict[str, list[str]] = {}
     for place, set_here in settings.items():
         text = ", ".join(f"{name} {value}" for name, value in set_here.items())

@@ -2,9 +2,9 @@
 
     workflow/scripts/launch page.paper --paper shi2016 --from shi2016.tar.gz
 
-A new pack goes through the same checks as one of a stranger. One that is kept already may be of an older version of
-this project: the page says of which. Snakemake makes tables and figures of it in a folder of its own. Nothing is
-measured: its machine gets a name of its own, which this machine is not.
+A new pack goes through the same checks as a stranger's. One that is kept already may be of an older version of this
+project, which the page names. Snakemake makes tables and figures from it in a folder of its own. Nothing is measured:
+the pack's machine gets a platform of its own, which this machine is not.
 """
 
 import argparse
@@ -73,10 +73,11 @@ def papers() -> list[str]:
 
 
 def take(source: Path, folder: Path, is_kept: bool) -> tuple[dict[str, Any], int]:
-    """Takes a pack of one machine into a folder, under a name made of its processor; returns its entry and its runs.
+    """Takes a pack of one machine into a folder, under its processor's name; returns its platform and its number of
+    runs.
 
-    Raises PackError for what a pack of a stranger is refused for, InputError for one of several machines. One that
-    `is_kept` was looked at when it came, and may be of networks and adapters that have changed since.
+    Raises PackError for what a stranger's pack is refused for, InputError for a pack of several machines. A pack that
+    `is_kept` was checked when it came, and may be of networks and adapters that have changed since.
     """
     run.TOLD.update(platforms=configuration.platforms(project.ROOT, {}))
     expected = None if is_kept else Expected(configuration.without_grid(project.ROOT))
@@ -100,7 +101,7 @@ def take(source: Path, folder: Path, is_kept: bool) -> tuple[dict[str, Any], int
 
 
 def make(paper: str, grid: str, folder: Path, machine: dict[str, Any]) -> None:
-    """Makes the tables and figures of a paper of what was taken. Raises InputError with Snakemake's last words."""
+    """Makes a paper's tables and figures from what was taken. Raises InputError with Snakemake's last words."""
     known = project.path(f"config/grids/{grid}.yaml")
     entry = read_yaml(known if known.exists() else Path(grid))
     own = {name: value for name, value in entry.items() if name != "platforms_if_present"}
@@ -168,7 +169,7 @@ def write(paper: str, page: str, results: Path, runs: int) -> None:
 
 
 def _as_is(value: Any) -> Any:
-    """Markdown is no HTML whose signs would be escaped."""
+    """Returns a value unescaped: a page in Markdown is not HTML."""
     if isinstance(value, list):
         return list(map(_as_is, value))
     return Markup(value) if isinstance(value, str) else value
@@ -184,7 +185,7 @@ def _table(path: Path, common: list[str]) -> str:
 
 
 def _beside(path: Path) -> list[str]:
-    """Says of a table of times how many printed ones have one of ours beside them."""
+    """Says how many of a table's printed times have one of ours beside them."""
     data = pd.read_parquet(path)
     if not {"source", "theirs", "ratio"} <= {*data}:
         return []
@@ -208,7 +209,7 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def _claims(paper: str, results: Path) -> str:
-    """Returns the table of claims in the order of the paper: section by section, and as its file has them."""
+    """Returns the table of claims, in the order of the paper's file."""
     path = results / f"tables/{paper}_verdict.parquet"
     layout, data = tables.read_layout(path), pd.read_parquet(path, columns=["id", "section"])
     claims: Any = read_yaml(project.path(f"resources/papers/{paper}/findings.yaml"))
@@ -224,7 +225,7 @@ def _claims(paper: str, results: Path) -> str:
 
 
 def write_index() -> None:
-    """Writes docs/papers/index.md: the pages that are there."""
+    """Writes docs/papers/index.md, which lists the pages."""
     folder = project.ROOT / PAGES
     pages = [path for path in sorted(folder.glob("*.md")) if path.name != "index.md"]
     entries = [

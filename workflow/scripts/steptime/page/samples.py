@@ -1,4 +1,4 @@
-"""The samples behind each result of a run: its runs one by one, each with the file that has all of it."""
+"""The samples behind each result of a run, one line for each of its runs, with the shard that has all of it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ MOST = 12  # samples of a run in the page; its file has them all
 
 
 def gather(measured: Iterable[Measured], folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """By the key of each timed result its runs: `repeat`, a `link` from `folder` to the shard, `samples` in words."""
+    """Returns each timed result's runs, by its key: `repeat`, `link` from `folder` to the shard, `samples` in words."""
     by_result: dict[str, dict[int, dict[str, Any]]] = {}
     for part in measured:
         timed = part.rows[part.rows["seconds"].notna()]

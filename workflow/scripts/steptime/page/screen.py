@@ -23,7 +23,7 @@ Names = dict[tuple[str, int], str]
 
 
 def lines(inputs: Inputs) -> list[str]:
-    """For each device networks by frameworks at all threads, what the signs mean, and who is fastest; or none."""
+    """Returns, for each device, networks by frameworks at all threads, what the signs mean, and who is fastest."""
     rows = _rows(inputs)
     keys = zip(rows["network_label"], rows["batch"], strict=True)
     names = dict(zip(keys, rows["network"], strict=True))
@@ -50,7 +50,7 @@ def lines(inputs: Inputs) -> list[str]:
 
 
 def disturbed(inputs: Inputs) -> list[str]:
-    """Returns the results that were measured while something else was at work, in words."""
+    """Names the results that were measured while something else was at work."""
     rows = _rows(inputs)
     return [
         f"{row['framework_label']} on {row['network']} with {plural(row['threads'], 'thread')}"
@@ -59,7 +59,7 @@ def disturbed(inputs: Inputs) -> list[str]:
 
 
 def seconds_again(inputs: Inputs) -> float:
-    """Says what the runs have taken that were disturbed, as those of `cells.again`."""
+    """Returns how many seconds the disturbed runs have taken, which `cells.again` measures once more."""
     runs = inputs.measured.rows.drop_duplicates([*IDENTITY, "repeat"])
     took = (runs["ended_at"] - runs["started_at"]).dt.total_seconds()
     are_disturbed = [interference.disturbed(row) for row in runs.to_dict("records")]
@@ -108,7 +108,7 @@ def _mean(mean: dict[str, str]) -> str:
 
 
 def _aligned(table: list[list[str]]) -> list[str]:
-    """Lines of columns, without the last networks where they are too wide."""
+    """Returns lines of aligned columns, without the last networks where the lines would be too wide."""
     while True:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         if sum(widths) + 2 * len(widths) <= WIDEST or len(widths) < 4:

@@ -1,4 +1,4 @@
-"""What the cells say that are there while others are being measured, on a page that opens with the answer."""
+"""Shows what the results say while others are being measured, on a page that opens with the answer."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ RELOADED = 30
 
 
 def main() -> None:
-    """Command line: a stage of the grid that has ended, or INTERRUPTED; after a trial it prints the answer so far."""
+    """Runs the command line, after a stage of the grid or when INTERRUPTED; after a trial, prints the answer so far."""
     facts, stage = run.facts(), " ".join(sys.argv[1:])
     if not facts["shown"] or not progress.measured(facts["shown"]["cells"]):
         return
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def show(shown: dict[str, Any], looks: list[int]) -> list[Inputs]:
-    """Writes PAGE and its tables, as `shown` says; `looks` says after which trials comparisons are checked."""
+    """Writes PAGE and its tables, as `shown` says; `looks` are the trials after which comparisons are checked."""
     keys = progress.measured(shown["cells"])
     FOLDER.mkdir(parents=True, exist_ok=True)
     merged = FOLDER / "merged.parquet"
@@ -74,7 +74,7 @@ def show(shown: dict[str, Any], looks: list[int]) -> list[Inputs]:
 
 
 def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str:
-    """The page of artefacts whose tables are written, times first, with so many cells `measured` and `planned`."""
+    """Returns the page of artefacts whose tables are written, times first; of `planned` cells, `measured` are there."""
     artefacts = [embed.artefact(_entry(inputs), FOLDER, ()) for inputs in made]
     own = {entry["kind"]: entry for entry in artefacts}
     times, *_ = made
@@ -103,7 +103,7 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
 
 
 def _entry(inputs: Inputs) -> dict[str, Any]:
-    """Returns an artefact as the report is told of it, with its table alone."""
+    """Returns an artefact's entry as the report has it, with its table alone."""
     files = [f"{FOLDER}/tables/{inputs.name}.{ending}" for ending in ("html", "parquet")]
     entry = {"name": inputs.name, "kind": inputs.entry["kind"], "about": inputs.entry["says"]}
     return entry | {"paper": "", "missing": "", "files": files}

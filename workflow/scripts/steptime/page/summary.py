@@ -1,4 +1,4 @@
-"""The last words of a run: its answer, what was disturbed, where the report is, how long it took."""
+"""Prints the last words of a run: its answer, what was disturbed, where the report is, how long it took."""
 
 import argparse
 import json
@@ -72,7 +72,7 @@ def _answer(job: dict[str, Any], cells: Path) -> list[str]:
 
 
 def _places(made: list[Path]) -> list[str]:
-    """Says where to read on: the report, or what was asked for by name."""
+    """Says where to read on: in the report, or in the files that were asked for by name."""
     folders = sorted({str(path.parent) for path in made if path != REPORT})
     others = sum(path != REPORT for path in made)
     if REPORT in made:
@@ -85,7 +85,7 @@ def _places(made: list[Path]) -> list[str]:
 
 
 def _take_over(whole: list[Path]) -> None:
-    """Removes what was shown meanwhile; its page, which somebody may look at, leads on to the first of `whole`."""
+    """Removes what was shown during the run; its page, which may be open somewhere, leads to the first of `whole`."""
     page = SO_FAR / "index.html"
     was_there = page.exists()
     shutil.rmtree(SO_FAR, ignore_errors=True)

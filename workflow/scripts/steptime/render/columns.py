@@ -1,4 +1,4 @@
-"""Tables as lists of columns: each says its heading, what of a row it shows and how, and why there may be nothing."""
+"""Tables as lists of columns: each has a heading, says what of a row it shows and how, and why there may be nothing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Heading: TypeAlias = str | tuple[str, str]
 
 
 def dash(reason: str) -> Entry:
-    """Returns a place without a number of ours, and why."""
+    """Returns an entry without a number of ours; the footnote says why."""
     return Entry(DASH, (reason.rstrip("."),), kind="ours")
 
 
@@ -21,10 +21,9 @@ def dash(reason: str) -> Entry:
 class Column:
     """A column of a table.
 
-    `heading` may be made of a row, where the rows of a line differ in their place. `shown` is the name of what it shows
-    of a row, or makes it: a value, or an entry, which stands as it is. `text` writes the value. Where there is none,
-    `why_not` is the reason, '' for an empty place. `remarks` makes footnotes; a value is bold where its row's
-    `best` is true.
+    `heading` may depend on the row, where the rows of one line are in different places. `shown` is the name of the
+    row's value, or makes it: a value, or a finished entry. `text` writes the value. Where there is none, `why_not` is
+    the reason, '' for an empty place. `remarks` makes footnotes; a value is bold where its row's `best` is true.
     """
 
     heading: Heading | Callable[[Row], Heading]
@@ -51,8 +50,8 @@ def columns(
 ) -> pd.DataFrame:
     """Returns the layout of tidy rows: `index` says by heading what names a line.
 
-    Each row is a line, or where headings are made of rows, all that are named alike. Columns are in the order of their
-    first row, or with `order` one after the other, each in the order of these names.
+    Each row is a line; where headings depend on rows, all rows with the same names are one line. Columns are in the
+    order of their first row, or with `order` sorted by the rows' values of these names.
     """
     rows = data.to_dict("records")
     made_of_rows = any(callable(column.heading) for column in shown)

@@ -31,7 +31,7 @@ LEGEND_INCHES = 0.2  # height of a legend's line
 
 
 class Drawing(Figure):
-    """A figure with `notes`: machine, versions, marks, what is not drawn. Its files have them, the picture has not."""
+    """A figure with `notes`, in its files and not in the picture: machine, versions, marks, what is not drawn."""
 
     notes: Sequence[str] = ()
 
@@ -40,7 +40,7 @@ class Drawing(Figure):
 def canvas(
     rows: int = 1, columns: int = 1, height: float | None = None, **shared: Any
 ) -> Iterator[tuple[Drawing, Any]]:
-    """A figure in the house style with its axes; `height` is in inches, `shared` as `subplots` takes it."""
+    """Yields a figure in the house style and its axes; `height` is in inches, `shared` are arguments of `subplots`."""
     with matplotlib.style.context(STYLE, after_reset=True):
         drawing = Drawing(layout="constrained")
         if height is not None:
@@ -52,7 +52,7 @@ def canvas(
 def panels(
     count: int, inches: float, more: float, columns: int = 1, **shared: Any
 ) -> Iterator[tuple[Drawing, list[Axes]]]:
-    """A figure of so many panels of equal height, `more` inches besides; `shared` as `canvas` takes it."""
+    """Yields a figure of so many panels, each `inches` high, and `more` inches besides; `shared` as for `canvas`."""
     rows = max(1, math.ceil(count / columns))
     with canvas(rows, columns, more + inches * rows, squeeze=False, **shared) as (drawing, grid):
         panel_list = list(grid.flat)
@@ -64,7 +64,7 @@ def panels(
 def say(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **style: Any
 ) -> Annotation:
-    """Small words beside a point, moved by so many points to the right and up."""
+    """Writes small words beside a point, moved by so many points to the right and up."""
     small: dict[str, Any] = {"fontsize": 7.5, "color": "#444444"}
     return axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | style)
 
@@ -72,14 +72,14 @@ def say(
 def name_lines(
     axes: Axes, places: Sequence[float], names: Sequence[str], size: float | None = None
 ) -> None:
-    """Names lines of marks or bars at the left, without ticks and rules."""
+    """Writes names of lines of marks or bars at the left, without ticks and rules."""
     axes.set_yticks(places, names, fontsize=size)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
 def headings(axes: Axes, title: str, lines: list[str]) -> None:
-    """A title, and below it smaller lines on where the numbers were measured."""
+    """Writes a title, and below it smaller lines on where the numbers were measured."""
     axes.set_title(title, pad=10 + 12 * len(lines))
     words = say(axes, "\n".join(lines), (0, 1), (0, 7), xycoords="axes fraction", fontsize=8.5)
     # The words may be wider than the axes; the title's distance already keeps their height free.
@@ -87,7 +87,7 @@ def headings(axes: Axes, title: str, lines: list[str]) -> None:
 
 
 def batch_axis(axes: Axes, batches: list[int]) -> None:
-    """A base-2 axis whose ticks are exactly these mini-batch sizes."""
+    """Makes a base-2 axis whose ticks are exactly these mini-batch sizes."""
     axes.set_xscale("log", base=2)
     plain_logarithms(axes.xaxis, FixedLocator(batches))
     # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the edge.
@@ -97,7 +97,7 @@ def batch_axis(axes: Axes, batches: list[int]) -> None:
 
 
 def time_axis(axes: Axes, lowest: float, highest: float) -> None:
-    """An axis of seconds: from nought where the range is small, else logarithmic with plain numbers (0.02, 0.05)."""
+    """Makes an axis of seconds: from 0 where the range is small, else logarithmic with plain numbers (0.02, 0.05)."""
     axes.set_ylabel("time per mini-batch (s), less is better")
     if highest / lowest < 4:
         axes.set_ylim(0, highest * 1.12)
@@ -109,7 +109,7 @@ def time_axis(axes: Axes, lowest: float, highest: float) -> None:
 
 
 def plain_logarithms(axis: Axis, ticks: Locator | None = None) -> None:
-    """Plain numbers on a logarithmic axis, at 0.02, 0.05, 0.1 and so on, or at `ticks`."""
+    """Writes plain numbers on a logarithmic axis, at 0.02, 0.05, 0.1 and so on, or at `ticks`."""
     axis.set_major_locator(ticks or LogLocator(subs=(1.0, 2.0, 5.0), numticks=30))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -146,7 +146,7 @@ def caption(
 
 
 def stars(axes: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
-    """A star at each point that was disturbed, by the columns `marks`, `x` and `y`."""
+    """Draws a star at each point that was disturbed, by the columns `marks`, `x` and `y`."""
     for row in rows[is_disturbed(rows)].to_dict("records"):
         say(axes, "*", (row[x], row[y]), (3, 1), fontsize=9, zorder=6)
 
@@ -156,12 +156,12 @@ def is_disturbed(rows: pd.DataFrame) -> pd.Series:
 
 
 def starred(rows: pd.DataFrame, words: str = "") -> str:
-    """Returns a caption of these words, and of what a star means where a row has one."""
+    """Returns a caption of these words, and, where a row has a star, of what a star means."""
     return " ".join(filter(None, [words, DISTURBED if is_disturbed(rows).any() else ""]))
 
 
 def key(label: str, **style: Any) -> Line2D:
-    """Returns a legend's key; `style` is what Matplotlib's `plot` takes."""
+    """Returns an entry of a legend; `style` are arguments of Matplotlib's `plot`."""
     return Line2D([], [], label=label, **style)
 
 

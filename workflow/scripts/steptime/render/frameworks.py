@@ -1,4 +1,4 @@
-"""How frameworks are named and drawn, and in which order they stand."""
+"""How frameworks are named and drawn, and their order."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,22 +24,22 @@ class Framework:
 
     @property
     def style(self) -> dict[str, Any]:
-        """Its colour and marker, as Matplotlib's `plot` takes them."""
+        """Returns its colour and marker, as arguments of Matplotlib's `plot`."""
         return {"color": self.colour, "marker": self.marker}
 
     def line(self, turn: int) -> dict[str, Any]:
-        """The style of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
+        """Returns the style of one of its lines, counted from 0: they differ in dashes and filling."""
         style = {"linestyle": DASHES[turn % len(DASHES)]}
         return self.style | style | {"markerfacecolor": "white" if turn else self.colour}
 
     def version(self, turn: int) -> dict[str, Any]:
-        """The style of one of its versions or modes, counted from 0: further ones have half of a marker filled."""
+        """Returns the style of one of its versions or modes, counted from 0: later ones have half-filled markers."""
         fill = {"fillstyle": FILLS[turn % len(FILLS)], "markerfacecoloralt": "white"}
         return self.style | {"linestyle": "-"} | fill
 
 
 class Frameworks:
-    """The frameworks of `resources/papers/frameworks.yaml`; another one gets its own name and a plain colour."""
+    """The frameworks of `resources/papers/frameworks.yaml`; any other has its own name and a plain colour."""
 
     def __init__(self, path: Path) -> None:
         self._known = {
@@ -55,7 +55,7 @@ class Frameworks:
         return self._known[name]
 
     def standing(self, name: str) -> str:
-        """Returns its label, and for which older one it stands: 'PyTorch (stands for Torch)'."""
+        """Returns its label, and which older framework it represents: 'PyTorch (stands for Torch)'."""
         own = self[name]
         first = self.lineage(own.lineage)
         return own.label if first == own else f"{own.label} (stands for {first.label})"

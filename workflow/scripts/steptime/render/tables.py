@@ -78,7 +78,7 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in a place of a table; `kind` are classes of the page's style: 'ours', 'theirs', 'ratio', 'words'."""
+    """One entry of a table; `kind` are classes of the page's style: 'ours', 'theirs', 'ratio', 'words'."""
 
     text: str = ""
     footnotes: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Entry:
 
 @dataclass
 class Page:
-    """What stands around a table: its heading, its caption with facts on the measurement, and the notes below it."""
+    """The words around a table: its heading, its caption with facts on the measurement, and the notes below it."""
 
     artefact: str
     title: str
@@ -141,7 +141,7 @@ def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Pa
 
 
 def _column(name: str, values: pd.Series) -> pa.Array:
-    """Returns a column in the type that its name has, so that an empty one is like a full one; else in its own."""
+    """Returns a column in the type declared for its name, so that an empty one has it too; others keep their own."""
     kept = pa.Array.from_pandas(values)
     kept = kept.combine_chunks() if isinstance(kept, pa.ChunkedArray) else kept
     wanted = next((kind for kind, names in TYPES.items() if name in names), pa.float64())
@@ -171,7 +171,7 @@ def read_layout(path: Path) -> pd.DataFrame:
 
 
 def _headings(keys: list[list[str]], names: list[str | None] | None = None) -> pd.MultiIndex:
-    """Returns headings of several levels, also where there are none yet."""
+    """Returns headings of several levels, also for none."""
     if keys:
         return pd.MultiIndex.from_tuples(map(tuple, keys), names=names)
     return pd.MultiIndex.from_arrays([[] for _ in names or [None]], names=names)
@@ -183,12 +183,12 @@ def _stored(path: Path) -> dict[str, Any]:
 
 
 def _levels(key: Any) -> tuple[str, ...]:
-    """Returns a heading of a line or column by its levels."""
+    """Returns the levels of a line's or column's heading."""
     return tuple(map(str, key)) if isinstance(key, tuple) else (str(key),)
 
 
 def in_markdown(text: str) -> str:
-    """Returns a text as Markdown shows it as it is: no end of a cell, no HTML and no link."""
+    """Escapes a text so that Markdown shows it as it is: it ends no cell, and is no HTML and no link."""
     return LINK.sub(r"\]", text.translate(MARKDOWN))
 
 
@@ -212,7 +212,7 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
 
 
 def web_page(layout: pd.DataFrame, page: Page, template: str = "page.html.jinja") -> str:
-    """Returns a layout by a template of this folder; footnotes are named by the artefact: a page can hold several."""
+    """Returns a layout by a template of this folder; footnotes have the artefact's name, since a page holds several."""
     named = any(layout.index.names)
     down = _spans(list(map(_levels, layout.index))) if named else [()] * len(layout)
     across = _spans(list(map(_levels, layout.columns)))
@@ -233,7 +233,7 @@ def web_page(layout: pd.DataFrame, page: Page, template: str = "page.html.jinja"
 
 
 def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None]]:
-    """By key and level: the level, the heading, over how many keys it goes; None where one before goes on."""
+    """Returns, by key and level: level, heading, its number of keys; None where an earlier heading goes on."""
     spans: list[Any] = [[(level, text, 1) for level, text in enumerate(key)] for key in keys]
     for at in range(len(keys) - 1, 0, -1):
         for level in range(len(keys[at]) - 1):
@@ -246,8 +246,8 @@ def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None
 def latex(layout: pd.DataFrame, page: Page) -> str:
     """Returns a layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below.
 
-    What has more lines than a page is a longtable on pages that lie on their side. Where only table and notes together
-    have more, the notes follow as text: a float is not broken over pages.
+    A table of more lines than a page is a longtable on landscape pages. Where only table and notes together are longer
+    than a page, the notes follow as text: a float is not broken over pages.
     """
     letters = _letters(layout)
     cells = layout.map(lambda entry: entry.latex(letters))
@@ -280,7 +280,7 @@ def latex(layout: pd.DataFrame, page: Page) -> str:
 
 
 def _alignment(entries: pd.Series) -> str:
-    """Long words in a paragraph, words to the left, numbers to the right, as in the page."""
+    """Returns a column's alignment, as in the page: long words as a paragraph, words left, numbers right."""
     kinds = [entry.kind for entry in entries if entry.text]
     if any("long" in kind for kind in kinds):
         return r">{\raggedright\arraybackslash}p{4cm}"
@@ -288,7 +288,7 @@ def _alignment(entries: pd.Series) -> str:
 
 
 def _shared_width(layout: pd.DataFrame, levels: int) -> str:
-    """Columns that fill a line together, each by its longest text: a longtable cannot be scaled to the page."""
+    """Returns columns that fill a line together, each by its longest text: a longtable cannot be scaled to the page."""
     headings = [
         (name, layout.index.get_level_values(name), "l") for name in layout.index.names[:levels]
     ]
@@ -312,7 +312,7 @@ def _escaped(text: str) -> str:
 
 
 def _letters(layout: pd.DataFrame) -> dict[str, str]:
-    """{footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
+    """Returns {footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
     entries = (entry for row in layout.itertuples(index=False) for entry in row)
     notes = dict.fromkeys(note for entry in entries for note in entry.footnotes)
     alphabet = string.ascii_lowercase
@@ -321,7 +321,7 @@ def _letters(layout: pd.DataFrame) -> dict[str, str]:
 
 
 def _sparse(index: pd.Index) -> pd.DataFrame:
-    """Row headings as columns, empty where the row above says the same."""
+    """Returns row headings as columns, empty where the row above has the same."""
     frame = index.to_frame(index=False).astype(str)
     repeated = pd.Series(True, index=frame.index)
     for name in frame:

@@ -68,7 +68,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def beside_one(value: float) -> str:
-    """Returns a number to three digits; to five where it is nearly 1, or on which side of it: ">1"."""
+    """Writes a number with three digits, or five near 1; ">1" where these do not tell on which side it is."""
     digits = 3
     while float(text := significant(value, digits)) == 1 and value != 1 and digits < 5:
         digits += 1
@@ -77,7 +77,7 @@ def beside_one(value: float) -> str:
 
 
 def limits(low: float, high: float) -> str:
-    """Returns the ends of an interval of a ratio, '0.982 to 1.07'."""
+    """Writes the ends of a ratio's interval: '0.982 to 1.07'."""
     return f"{beside_one(low)} to {beside_one(high)}"
 
 
@@ -87,7 +87,7 @@ def ranged(ratio: float, low: float, high: float) -> str:
 
 
 def spread(median: float, low: float | None, high: float | None) -> str:
-    """The larger half of an interval as a share of its median, '±0.6 %', as a factor from 100 % on; '' without one."""
+    """Writes the larger half of an interval by its median: '±0.6 %', a factor from 100 % on; '' without one."""
     if low is None or high is None or math.isnan(low):
         return ""
     share = 100 * max(high - median, median - low) / median
@@ -97,22 +97,22 @@ def spread(median: float, low: float | None, high: float | None) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Returns seconds as milliseconds, without the unit."""
+    """Writes seconds as milliseconds, without the unit."""
     return significant(1e3 * seconds)
 
 
 def percent(share: float) -> str:
-    """Returns a share without decimals: '95 %'."""
+    """Writes a share without decimals: '95 %'."""
     return f"{100 * share:.0f} %"
 
 
 def count(value: int) -> str:
-    """Returns a whole number with its thousands set apart."""
+    """Writes a whole number with its thousands set apart."""
     return f"{value:,}"
 
 
 def size(value: float) -> str:
-    """Bytes in the unit in which they are 1 to 1000: '512 bytes', '4.00 MB'."""
+    """Writes bytes in the unit in which they are 1 to 1000: '512 bytes', '4.00 MB'."""
     if value < 1000:
         return f"{value:.0f} bytes"
     power = min(int(math.log10(value)) // 3, 3)
@@ -120,12 +120,12 @@ def size(value: float) -> str:
 
 
 def gibibytes(value: float | None) -> str:
-    """Bytes as GiB, '' where not known."""
+    """Writes bytes as GiB; '' where not known."""
     return "" if not value else f"{value / 2**30:.0f} GiB"
 
 
 def status_reason(status: str, reason: str) -> str:
-    """Says what stands in the footnote of a dash."""
+    """Returns the footnote of a dash."""
     words = STATUS_WORDS.get(status, status)
     return f"{words}: {shortened(reason)}" if reason else words
 
@@ -136,7 +136,7 @@ def why(row: Mapping[str, Any]) -> str:
 
 
 def why_or(otherwise: str | Callable[[Row], str]) -> Callable[[Row], str]:
-    """Makes what says why a row has no number: what stopped it, or `otherwise` of a row that ran."""
+    """Returns a function that says why a row has no number: what stopped it, or `otherwise` for a row that ran."""
     reason = otherwise if callable(otherwise) else lambda row: otherwise
     return lambda row: why(row) if row["status"] != "ok" else reason(row)
 
@@ -146,15 +146,15 @@ def marked(row: Mapping[str, Any]) -> list[str]:
 
 
 def remarks(row: Mapping[str, Any]) -> list[str]:
-    """Says what a reader must know of a row that was timed: its marks, its further processes, its reason."""
+    """Returns what a reader must know of a row that was timed: its marks, its further processes, its reason."""
     texts = [text for text in (row.get("further"), row["reason"]) if text]
     return [*marked(row), *(text.rstrip(".") for text in texts)]
 
 
 def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
-    """Names each row by label and version, and where there are several by its mode: 'PyTorch 2.13.0, eager'.
+    """Names each row by label and version, and by its mode where there are several: 'PyTorch 2.13.0, eager'.
 
-    Of two alike the second has the name of its environment: 'JAX 0.12 (jax-0.12-cuda12)'.
+    Where two names would be the same, the second one has its environment: 'JAX 0.12 (jax-0.12-cuda12)'.
     """
     tuned = rows[rows["mode"] != PLAIN]
     several = tuned.groupby("framework")["mode"].nunique().gt(1).to_dict()
@@ -199,7 +199,7 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def run_name(grid: str) -> str:
-    """Says what a reader calls the run of a grid."""
+    """Returns the name of a grid's run for readers."""
     return "default run" if grid == "default" else f"run of {grid}"
 
 
@@ -219,7 +219,7 @@ def machine_text(platform: str, machine: dict[str, Any]) -> str:
 
 
 def cores_text(cpu: dict[str, Any]) -> str:
-    """Physical cores, and logical ones where they are more."""
+    """Writes the physical cores, and the logical ones where they are more."""
     physical, logical = cpu.get("physical_cores"), cpu.get("logical_cores")
     if not physical and not logical:
         return ""
@@ -229,7 +229,7 @@ def cores_text(cpu: dict[str, Any]) -> str:
 
 
 def facts(measured: Measured) -> list[str]:
-    """Says what stands beside a caption of measured numbers: the machines, what is timed, when; [] where none is."""
+    """Returns facts on measured numbers: the machines, what is timed, when; [] where nothing is."""
     if measured.cells.empty:
         return []
     lines = [
@@ -269,17 +269,17 @@ def facts(measured: Measured) -> list[str]:
 
 
 def origin(measured: Measured) -> list[str]:
-    """Returns the facts of what was measured, and where its rows lie."""
+    """Returns the facts of what was measured, and where its rows are."""
     return [*facts(measured), raw_data(measured)]
 
 
 def version_order(environment: str) -> str:
-    """Says what sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
+    """Returns a text that sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(6), environment)
 
 
 def processes(cells: pd.DataFrame) -> str:
-    """Say what the intervals of these results know, by the number of processes that measured them."""
+    """Says what the intervals of these results are worth, by the number of processes that measured them."""
     repeats = cells.loc[cells["status"] == "ok", "repeats"]
     alone = int((repeats == 1).sum())
     if not len(repeats) or alone == len(repeats):
@@ -302,7 +302,7 @@ def processes(cells: pd.DataFrame) -> str:
 
 
 def further(cell: Mapping[str, Any]) -> str:
-    """Say that a result was measured further times, and why; '' where it was not."""
+    """Says that a result was measured further times, and why; '' where it was not."""
     if not interim.is_further(cell["looks"], cell["repeats"]):
         return ""
     return (
@@ -311,7 +311,7 @@ def further(cell: Mapping[str, Any]) -> str:
 
 
 def seeds(cells: pd.DataFrame) -> str:
-    """Says what the intervals of trainings know, by the number of seeds."""
+    """Says what the intervals of trainings are worth, by the number of seeds."""
     most = cells["repeats"].max()
     if most < 2:
         return "One training by one seed each, which has no interval: another seed takes another number of epochs."

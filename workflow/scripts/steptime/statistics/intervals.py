@@ -1,8 +1,8 @@
-"""Estimates and their 95 % intervals, from one process, from several, and of the ratio of two cells.
+"""Estimates with 95 % intervals: from one process, from several, and of the ratio of two cells.
 
 Samples of one process share its memory layout, its threads' places and the moment at which it ran; they are not
-independent draws of what a process costs. So what is compared are processes: the repeats of a result. How much they
-differ is known from all results of a kind (`statistics.spreads`); without them, from the result's own repeats alone.
+independent draws of what a process costs. So processes are compared: the repeats of a result. How much they differ is
+known from all results of a kind (`statistics.spreads`); without them, from the result's own repeats alone.
 """
 
 import math
@@ -39,38 +39,37 @@ class Ratio(NamedTuple):
 
 
 def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interval:
-    """Estimate the time of a result from its processes, at least two, each given by its own median, with an interval.
+    """Estimates the time of a result, with an interval, from two processes or more, each given by its own median.
 
-    The time is their geometric mean, the interval Student's, of their logarithms, with one value for each process:
-    Georges, Buytaert and Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007 (processes, not
-    samples, are what is repeated); Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (repeat at
-    the level where the numbers vary). Logarithms, since what slows a process multiplies its times, and since the
-    interval of a ratio then is that of a difference. `spread` is that of one process (`statistics.spreads.known`).
+    The time is their geometric mean. The interval is Student's, of their logarithms, with one value for each process:
+    Georges, Buytaert and Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007 (repeat processes,
+    not samples); Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (repeat at the level where
+    the numbers vary). Logarithms, since what slows a process multiplies its times, and since the interval of a ratio is
+    then that of a difference. `spread` is that of one process (`statistics.spreads.known`).
     """
     logs = logs_of(medians)
     return ratio_of(logs, spread or spread_of(logs)).interval
 
 
 def of_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | None:
-    """Returns the ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that
-    both have.
+    """Returns the ratio ours / theirs of two cells, each a process's median by repeat; None below two common repeats.
 
-    The same repeat is of the same trial: what slowed the machine slowed both, so each gives one ratio. The estimate is
-    their geometric mean, its interval Student's of logarithms.
+    The same repeat is of the same trial: what slowed the machine slowed both, so each repeat gives one ratio. The
+    estimate is their geometric mean, its interval Student's of logarithms.
     """
     logs = paired(ours, theirs)
     return ratio_of(logs, spread_of(logs)) if len(logs) > 1 else None
 
 
 def ratio_of(logs: Sequence[float], spread: Spread) -> Ratio:
-    """Returns the ratio of which the logarithms of independent measurements, and their spread, are given."""
+    """Returns a ratio from the logarithms of independent measurements and their spread."""
     variance, degrees = spread
     return Ratio(math.fsum(logs) / len(logs), math.sqrt(variance / len(logs)), degrees)
 
 
 def difference(one: Ratio, other: Ratio) -> Ratio:
-    """one / other of two that were measured apart: Welch, "The generalization of 'Student's' problem when several
-    different population variances are involved", Biometrika 34, 1947.
+    """Returns one / other of two ratios that were measured independently: Welch, "The generalization of 'Student's'
+    problem when several different population variances are involved", Biometrika 34, 1947.
     """
     squares = one.error**2, other.error**2
     parts = squares[0] ** 2 / one.degrees + squares[1] ** 2 / other.degrees

@@ -20,7 +20,7 @@ Runner = tuple[str, str]  # environment and mode
 
 
 class Overall(NamedTuple):
-    """How many times as long as the leading framework one takes, over `networks` places, and the word for it."""
+    """How many times as long as the leading framework another takes, over `networks` places, and the word for it."""
 
     ratio: float
     low: float | None
@@ -32,7 +32,7 @@ class Overall(NamedTuple):
 def overall(
     places: Sequence[pd.DataFrame], pairs: Mapping[tuple[str, str], Pair]
 ) -> dict[Runner, Overall]:
-    """Average the ratios of environments and modes over those places in which all have a time, {} without any.
+    """Averages the ratios of environments and modes over the places in which all of them have a time; {} without any.
 
     Places in which nothing is known of a pair, as of a disturbed one, are left out where others remain. The intervals
     of all pairs of runners hold together, with a chance of ERROR that any misses.

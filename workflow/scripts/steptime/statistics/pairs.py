@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 
     @property
     def inverse(self) -> "Pair":
-        """The same pair, seen from the other side."""
+        """Returns the same pair, seen from the other side."""
         low, high = (end and 1 / end for end in (self.high, self.low))
         word = {SLOWER: FASTER, FASTER: SLOWER}.get(self.word, self.word)
         return self._replace(
@@ -57,14 +57,14 @@ class Pair(NamedTuple):
 
     @property
     def known(self) -> Ratio | None:
-        """The ratio with its error, None where nothing is known of it."""
+        """Returns the ratio with its error; None where nothing is known of it."""
         if self.error is None or self.degrees is None:
             return None
         return Ratio(math.log(self.ratio), self.error, self.degrees)
 
 
 def pairs_of(cells: pd.DataFrame, spreads: Spreads) -> list[Pair]:
-    """Compare each two timed results of a place, rows of `merge.summary`.
+    """Compares each two timed results of a place, rows of `merge.summary`.
 
     Those of one KIND are one table, in which intervals hold together; results of the mode PLAIN are another one.
     `spreads` are those of `ratios.spreads_of`.
@@ -94,7 +94,7 @@ def pairs_of(cells: pd.DataFrame, spreads: Spreads) -> list[Pair]:
 
 
 def both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
-    """Find a pair by the keys of its results, in either order."""
+    """Finds a pair by the keys of its results, in either order."""
     found: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         found |= {(pair.one, pair.other): pair, (pair.other, pair.one): pair.inverse}
@@ -102,7 +102,7 @@ def both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
 
 
 def word(low: float | None, high: float | None, margin: float = MARGIN) -> str:
-    """Say what an interval of a ratio shows; what is shown to be within the margin is EQUAL first."""
+    """Says what an interval of a ratio shows; what is shown to be within the margin is EQUAL first."""
     if low is None or high is None or math.isnan(low):
         return NOT_DECIDED
     if low > 1 / (1 + margin) and high < 1 + margin:
@@ -111,7 +111,7 @@ def word(low: float | None, high: float | None, margin: float = MARGIN) -> str:
 
 
 def further_runs(pair: Pair, margin: float = MARGIN) -> int | None:
-    """Estimate how many more runs of both results would decide a pair, if their ratio is what it seems to be.
+    """Estimates how many more runs of both results would decide a pair, if their ratio is what it seems to be.
 
     An interval narrows with the square root of the runs. None where nothing is known, or MOST_RUNS are too few.
     """
@@ -127,7 +127,7 @@ def further_runs(pair: Pair, margin: float = MARGIN) -> int | None:
 
 
 def seconds_to_decide(pairs: Iterable[Pair], seconds: Mapping[str, float]) -> tuple[int, float]:
-    """Estimate how many of the open pairs further runs would decide, and what these take.
+    """Estimates how many of the open pairs further runs would decide, and what these take.
 
     `seconds` has those of one run of each result, by key. A run counts once for all pairs of its result.
     """
@@ -146,10 +146,10 @@ def key(cell: Mapping[str, Any] | pd.Series) -> str:
 
 
 def _judged(logs: Sequence[float], means: Sequence[float], prior: Prior | None) -> Ratio | None:
-    """Returns the ratio of which each trial gives a logarithm, of medians or of means; None where they say nothing.
+    """Returns the ratio from its logarithm in each trial, of medians or of means; None where they say nothing.
 
-    Means count where they say something else than the medians: then some steps take far longer. Where trials differ
-    far more than those of other pairs, the others say nothing of this one: it is judged by itself.
+    Means count where they say something else than the medians: then some steps take far longer. Where trials differ far
+    more than those of other pairs, the others say nothing of this one, and it is judged by itself.
     """
     if len(logs) < 2:
         return None

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def spreads_of(cells: pd.DataFrame, of: str = "medians") -> Spreads:
-    """Estimate how much ratios of two results of a place differ from trial to trial, by KIND, `of` their medians."""
+    """Estimates, by KIND, how much ratios of two results of a place differ from trial to trial, `of` their medians."""
     own, independent = {}, {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         spreads = [spread_of(logs) for _, logs in in_trials(alike, of) if len(logs) > 1]
@@ -82,6 +82,6 @@ def in_trials(timed: pd.DataFrame, of: str = "medians") -> Iterator[tuple[Pair, 
 
 
 def _independent(medians: Iterable[dict[int, float]]) -> float:
-    """Degrees of freedom of all ratios of a place together: two pairs that share a result share its processes."""
+    """Counts the degrees of freedom of a place's ratios together: pairs that share a result share processes."""
     counts = [len(repeats) for repeats in medians if len(repeats) > 1]
     return sum(count - 1 for count in counts) - max(counts, default=1) + 1

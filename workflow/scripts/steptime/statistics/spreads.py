@@ -48,7 +48,7 @@ Spreads = dict[tuple[Any, ...], Prior]  # by KIND
 
 
 def spread_of(logs: Sequence[float]) -> Spread:
-    """Estimate the variance of at least two values from themselves alone."""
+    """Estimates the variance of at least two values from themselves alone."""
     middle = math.fsum(logs) / len(logs)
     return Spread(
         math.fsum((value - middle) ** 2 for value in logs) / (len(logs) - 1), len(logs) - 1
@@ -58,7 +58,7 @@ def spread_of(logs: Sequence[float]) -> Spread:
 def priors(
     own: Mapping[Any, Sequence[Spread]], independent: Mapping[Any, float] | None = None
 ) -> dict[Any, Prior]:
-    """Estimate what variances of each kind say of one another; `independent`: their degrees of freedom together."""
+    """Estimates what variances of each kind say of one another; `independent` are their degrees of freedom together."""
     kinds = {
         kind: spreads for kind, spreads in own.items() if any(each.variance for each in spreads)
     }
@@ -82,7 +82,7 @@ def priors(
 
 
 def known(own: Spread, prior: Prior | None) -> Spread:
-    """Combine a result's own variance with what the others say; without a `prior`, its own stays as it is."""
+    """Combines a result's own variance with what the others say; without a `prior`, its own stays as it is."""
     if prior is None:
         return own
     total = prior.degrees + own.degrees
@@ -91,7 +91,7 @@ def known(own: Spread, prior: Prior | None) -> Spread:
 
 
 def is_odd(own: Spread, prior: Prior | None) -> bool:
-    """Say whether so large a variance has a chance of 1 % at most among those of its kind."""
+    """Tells whether so large a variance has a chance of 1 % at most among those of its kind."""
     return (
         prior is not None
         and prior.independent > own.degrees
@@ -106,7 +106,7 @@ def _columns(spreads: Sequence[Spread]) -> tuple[Array, Array]:
 
 
 def _scale(variances: Array, own: Array, degrees: float) -> tuple[float, float]:
-    """The likeliest scale of variances with `own` degrees of freedom each, and the logarithm of its likelihood."""
+    """Returns the likeliest scale of variances with `own` degrees of freedom each, and its log-likelihood."""
     scale = float(np.exp(np.mean(np.log(variances))))
     for _ in range(200):
         ratio = own * variances / scale / degrees

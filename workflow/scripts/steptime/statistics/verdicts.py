@@ -1,4 +1,4 @@
-"""The words for two results, and how probable what is seen would be if they were alike, or as far apart as a margin."""
+"""The words for a pair of results, and how probable its difference is if both are alike, or a margin apart."""
 
 import math
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ def clearest(ratios: Sequence[Ratio]) -> tuple[Ratio, float]:
 
 
 def chance_of_none(ratio: Ratio) -> float:
-    """Says how probable so large a difference would be if there were none (Student's t, both sides)."""
+    """Returns how probable so large a difference would be if there were none (Student's t, both sides)."""
     return 2 * _beyond(abs(ratio.log), ratio)
 
 
 def chance_of_more(ratio: Ratio, margin: float) -> float:
-    """Says how probable so small a difference would be if it were as large as the margin: 1.02 or 1 / 1.02, of 0.02."""
+    """Returns how probable so small a difference would be if it were the margin: 1.02 or 1 / 1.02 for 0.02."""
     return _beyond(math.log1p(margin) - abs(ratio.log), ratio)
 
 
 def mean_of(ratios: Sequence[Ratio]) -> Ratio:
-    """Returns the geometric mean of ratios of cells that were measured apart; these cells are meant, not others like
-    them.
+    """Returns the geometric mean of ratios of cells that were measured independently: of these cells, and not of
+    others.
 
-    Each is a draw of Student's t around what was seen, so the variance of the mean is that of the draws and not of
-    their scales, and its degrees of freedom are those of a t with the same kurtosis: Patil, "Approximation to the
-    Behrens-Fisher distributions", Biometrika 52, 1965, for any number of them. Below five degrees a t has no kurtosis:
-    they count as five there.
+    Each is a draw of Student's t around the measured value, so the variance of the mean is that of the draws and not of
+    their scales. Its degrees of freedom are those of a t with the same kurtosis: Patil, "Approximation to the
+    Behrens-Fisher distributions", Biometrika 52, 1965, for any number of ratios. Below five degrees a t has no
+    kurtosis: there they count as five.
     """
     degrees = [max(ratio.degrees, LEAST_DEGREES) for ratio in ratios]
     parts = [

@@ -20,9 +20,9 @@ Runner = TypeVar("Runner")
 class Statistics(NamedTuple):
     """What all results of a run say together.
 
-    `times` and `ratios` say by KIND how much processes, and ratios of one trial, differ. `pairs` is the one table of
-    what may be said of two results. `words` gives the word of each result by its key: that of its pair with the
-    shortest time of its place, and of the shortest itself FASTEST where all others are SLOWER, else SHORTEST.
+    `times` and `ratios` say, by KIND, how much processes, and ratios of one trial, differ. `pairs` is the one table of
+    what may be said of two results. `words` has the word of each result by its key: the word of its pair with the
+    shortest time of its place. The shortest itself is FASTEST where all others are SLOWER, else SHORTEST.
     """
 
     times: Spreads
@@ -48,7 +48,7 @@ class Statistics(NamedTuple):
 
 
 def spreads_of_times(cells: pd.DataFrame, of: str = "medians") -> Spreads:
-    """Estimate how much the processes of a result differ, by KIND. `cells` have KIND, `status` and the column `of`."""
+    """Estimates how much the processes of a result differ, by KIND. `cells` have KIND, `status` and the column `of`."""
     own: dict[tuple[Any, ...], list[Spread]] = {}
     for row in cells[cells["status"] == "ok"].to_dict("records"):
         if len(row[of]) > 1:
@@ -58,7 +58,7 @@ def spreads_of_times(cells: pd.DataFrame, of: str = "medians") -> Spreads:
 
 
 def estimate(cells: pd.DataFrame) -> Statistics:
-    """Says what these results, rows of `merge.summary`, say together; those of the mode PLAIN get no word."""
+    """Estimates what these results, rows of `merge.summary`, say together; results of mode PLAIN get no word."""
     spreads = ratios.spreads_of(cells)
     pairs = pairs_of(cells, spreads)
     words = words_of(cells[cells["mode"] != PLAIN], pairs)
@@ -81,8 +81,8 @@ def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
 def places(cells: pd.DataFrame, pairs: Mapping[tuple[str, str], Pair]) -> list[pd.DataFrame]:
     """Returns the timed results of each place, the one with the shortest time first.
 
-    The shortest is the one that no other takes less time than in the trials that both have: a result with more runs
-    may have had them in slower trials.
+    No other result takes less time than the shortest in the trials that both have: a result with more runs may have had
+    them in slower trials.
     """
     ordered = ratios.timed(cells).sort_values("seconds", kind="stable")
     found = []
@@ -99,7 +99,7 @@ def places(cells: pd.DataFrame, pairs: Mapping[tuple[str, str], Pair]) -> list[p
 
 
 def leader(runners: Sequence[Runner], ratio: Callable[[Runner, Runner], float]) -> Runner:
-    """Find who has no ratio of another one to it below 1; where nobody is, who is nearest to that."""
+    """Returns the runner that no other beats; where there is none, the one that is nearest to that."""
 
     def lead(one: Runner) -> float:
         return min((ratio(other, one) for other in runners if other != one), default=1.0)

@@ -1,4 +1,4 @@
-"""What a cell may time: all about a task stands in one record, in the module of its name in this folder.
+"""What a cell may time: one record for each task, with all about it, in the module of its name.
 
 Nothing else tells tasks apart by their names.
 """
@@ -15,13 +15,13 @@ USUAL = next(iter(TASKS))
 
 
 def that_proves(spec: dict[str, Any]) -> str:
-    """The name of the task by which a network of this specification is proven: on the images that it is for, if any."""
+    """Names the task that proves a network of this specification: on images, if it has a data set."""
     fed = "dataset" in spec
     return next(task.name for task in TASKS.values() if task.needs_images == fed)
 
 
 def job_of(configuration: Configured, cell: Point) -> dict[str, Any]:
-    """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
+    """Returns what decides how a cell runs, besides its framework: the cell, the worker's orders, and its limits."""
     task, grid = TASKS[cell.task], configuration.grid
     job = {
         "cell": cell.facts(),
@@ -34,7 +34,7 @@ def job_of(configuration: Configured, cell: Point) -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """What the schemas of `config/schemas` refer to: the names of tasks, and what a grid may ask of some in `parts`."""
+    """Returns what schemas of `config/schemas` refer to: tasks' names, and what a grid may say of them in `parts`."""
     parts = {
         task.name: {"description": task.described, "$ref": "#/$defs/names"}
         for task in TASKS.values()

@@ -9,7 +9,7 @@ from steptime.tasks.step import read
 
 
 def _operations(spec: dict[str, Any], batch: int) -> int:
-    """Two for each multiply-add of the matrix products."""
+    """Counts two operations for each multiply-add of the matrix products."""
     return 2 * batch * sum(LAYERS[node["op"]].multiply_adds(node) for node in spec["nodes"])
 
 

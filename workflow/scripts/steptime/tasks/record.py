@@ -55,14 +55,14 @@ class Policy:
 
 
 def least_repeats(grid: dict[str, Any]) -> int:
-    """Says how many processes each cell of a grid has at least."""
+    """Returns how many processes each cell of a grid has at least."""
     repeats = grid["repeats"]
     least: int = repeats["least"] if isinstance(repeats, dict) else repeats
     return least
 
 
 def sampling(configuration: Configured, cell: Point) -> dict[str, Any]:
-    """Asks a worker for samples as the grid says."""
+    """Returns the order to take samples as the grid says."""
     return {"sampling": configuration.grid["sampling"]}
 
 
@@ -101,8 +101,8 @@ class Task:
     # The events between which a worker does what it is measured by.
     begins: tuple[str, ...] = ("warmup",)
     ends: tuple[str, ...] = ("sampled",)
-    # The worker's task that collects what a proof of this task needs, and the module of `steptime.prove` that judges
-    # it. The names of such proofs end in the task's. '' where the proof of training steps is enough.
+    # The worker's task that collects the numbers for a proof of this task, and the module of `steptime.prove` that
+    # judges them. The names of such proofs end in the task's. '' where the proof of training steps is enough.
     proof: str = ""
     # Whether what it does is compared with the network's reference at full size.
     needs_reference: bool = False
@@ -120,7 +120,7 @@ class Task:
     exchanges: tuple[str, ...] = ()
 
     def policy(self, grid: dict[str, Any]) -> Policy:
-        """Says what the grid asks of it."""
+        """Returns what the grid asks of it."""
         if self.asks:
             return self.asks(grid)
         networks = grid["parts"].get(self.name, [])
@@ -128,17 +128,17 @@ class Task:
 
     @property
     def asked_under(self) -> str:
-        """Where a grid asks for it, in words."""
+        """Says where a grid asks for it."""
         return self.asks_under or f"'{self.name}' of 'parts'"
 
     def result(self, outcome: "Outcome") -> str:
-        """Says what came out of a cell, in words: its number, or the status with its reason."""
+        """Says what came out of a cell: its number, or the status with its reason."""
         if outcome.status != "ok":
             return f"{outcome.status}: {outcome.reason}"
         return self.says(outcome)
 
     def region(self, devices: int) -> tuple[str, ...]:
-        """Returns the timed region of a cell: on several devices the exchange is in it, behind the gradients."""
+        """Returns the timed region of a cell; on several devices, the exchange is in it, after the gradients."""
         before, after = self.timed_region[:-2], self.timed_region[-2:]
         adds = devices > 1 and "exchange" not in self.timed_region
         return (*before, "exchange", *after) if adds else self.timed_region

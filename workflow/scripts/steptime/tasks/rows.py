@@ -1,4 +1,4 @@
-"""What a row of a shard may be: a sample of steps, an epoch, or a sample of a single operation."""
+"""The kinds of rows of a shard: samples of steps, epochs, and samples of single operations."""
 
 import math
 from collections.abc import Callable
@@ -16,14 +16,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """A kind of rows: its columns with Arrow's types, and what they are of an outcome."""
+    """A kind of rows: its columns with Arrow's types, and how an outcome becomes rows."""
 
     columns: dict[str, str]
     of: "Callable[[Outcome], list[Row]]"
 
 
 def says_median(outcome: "Outcome") -> str:
-    """The median of the samples of an outcome. Samples of one process say nothing of another, so no interval."""
+    """Says the median of an outcome's samples. Samples of one process say nothing of another, so no interval."""
     milliseconds = 1000 * median([seconds for _, seconds in outcome.samples])
     decimals = max(0, 3 - math.floor(math.log10(milliseconds)))
     return f"{milliseconds:7.{decimals}f} ms"

@@ -21,7 +21,7 @@ def _policy(grid: dict[str, Any]) -> Policy:
 
 
 def _schedule(configuration: Configured, cell: Point) -> dict[str, Any]:
-    """Says when it stops. Its repeats differ by their seeds: start values, order of images, dropout."""
+    """Returns when training stops. Repeats differ by their seeds: start values, order of images, dropout."""
     policy = configuration.grid["training"]
     stock = networks.resolve(cell.network, configuration.networks)["epochs"]
     return {
