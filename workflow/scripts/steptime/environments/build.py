@@ -50,7 +50,7 @@ NO_NETWORK = re.compile(
 
 
 class Builder:
-    """Makes one environment, with the preparing step `step` ('' for none); what the installers print goes to `log`."""
+    """Makes one environment with the preparing step `step`, '' for none; what the installers print goes to `log`."""
 
     def __init__(self, wanted: pins.Pins, prefix: Path, log: TextIO, step: str = "") -> None:
         self.wanted, self.prefix, self.log, self.step = wanted, prefix, log, step
@@ -64,7 +64,7 @@ class Builder:
         self.printed = ""
 
     def stands(self) -> bool:
-        """Tells whether the environment is there, was made to its end from these pins, and has its packages still."""
+        """Tells whether the environment is there, was made to its end from these pins, and still has its packages."""
         stamp, packages = self.prefix / STAMP, self.prefix / INSTALLED
         return (
             stamp.is_file()
@@ -99,7 +99,7 @@ class Builder:
         (self.prefix / STAMP).write_text(self.digest)
 
     def prepared(self) -> dict[str, str]:
-        """Says what the preparing step says of the environment that stands."""
+        """Returns what the preparing step said of each part that it added."""
         prepared = self.prefix / PREPARED
         return json.loads(prepared.read_text()) if prepared.is_file() else {}
 
@@ -112,14 +112,14 @@ class Builder:
         return {pins.normalise(entry["name"]): entry["version"] for entry in entries}
 
     def libraries(self) -> libraries.Libraries:
-        """Says what the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
+        """Inspects the environment's compiled libraries, once, since it takes seconds."""
         seen = self.prefix / LIBRARIES
         if not seen.is_file():
             seen.write_text(json.dumps(libraries.inspect(self.prefix.resolve())))
         return json.loads(seen.read_text())
 
     def clear_stacks(self, environment: str) -> None:
-        """Takes the wish for an executable stack off libraries that are ours; says which others have it."""
+        """Removes the demand for an executable stack from the environment's libraries; says which others have it."""
         stacks = libraries.executable_stacks(self.prefix.resolve())
         names = ", ".join(path.name for path in stacks)
         if not self.supply:
@@ -133,7 +133,7 @@ class Builder:
             )
 
     def run(self, *command: str | Path, cwd: Path | None = None) -> CompletedProcess[str]:
-        """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""
+        """Runs an installer, both of whose streams also go to the log. A missing program returns 127, as in a shell."""
         self.log.write(f"$ {' '.join(map(str, command))}\n")
         self.log.flush()
         try:
@@ -182,12 +182,12 @@ class Builder:
             install.append("--no-build-isolation")
         done = self.run(*install, *(self._exact(name) + version for name, _, version in parts))
         self._check(done, "its packages could not be installed", advice)
-        # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
-        # A package may hold files that are not for this Python, so the exit code says nothing.
+        # Compiled once here; otherwise every cell compiles it during its import, where no bytecode can be written. A
+        # package may hold files that are not for this Python, so the exit code says nothing.
         self.run(self.python, "-m", "compileall", "-q", "-j", "0", self.prefix / "lib")
 
     def _exact(self, name: str) -> str:
-        """A package with the sign before its version: for CUDA torch===2.13.0, which no wheel 2.13.0+cpu satisfies."""
+        """Returns a package with the sign before its version: torch===2.13.0, so that 2.13.0+cpu does not fit."""
         return f"{name}===" if name == "torch" and self._for_cuda() else f"{name}=="
 
     def _for_cuda(self) -> bool:
@@ -195,7 +195,7 @@ class Builder:
         return any(name.startswith("nvidia-") for name in self.wanted.packages)
 
     def _check_cuda(self) -> None:
-        """Raises InstallError where an environment for GPUs has a build for CPUs, or libraries that nobody pinned."""
+        """Raises InstallError where an environment for GPUs got a build for CPUs, or libraries that nobody pinned."""
         if not self._for_cuda():
             return
         installed = self.installed()
@@ -213,9 +213,9 @@ class Builder:
             )
 
     def _needs_cpu_torch(self) -> bool:
-        """Tells whether uv must be told to take torch from PyTorch's own index of CPU builds.
+        """Tells whether uv must take torch from PyTorch's own index of CPU builds.
 
-        Without NVIDIA's packages the pins mean the CPU build; under that version the index of all packages has only the
+        Without NVIDIA's packages the pins mean the CPU build. Under that version the index of all packages has only the
         CUDA build, which needs gigabytes. A wheel in a local folder comes first. Before 1.13 the CUDA build needs
         nothing else.
         """
@@ -242,14 +242,14 @@ class Builder:
 
 
 def is_passing(output: str) -> bool:
-    """Whether an installer failed for want of a network, by what it printed: no framework is to blame for that."""
+    """Tells whether an installer failed because it had no network: then no framework is to blame."""
     return NO_NETWORK.search(output) is not None
 
 
 def reason(output: str, failure: str) -> str:
     """Returns one clause that says why an installer failed, from the beginning and the end of what it printed."""
-    # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
-    # this machine, and so is how long uv tried.
+    # Begins at the first error, without uv's drawing of the chain of causes. Hints, addresses and paths belong to this
+    # machine, and so does the time for which uv tried.
     output = "\n".join(map(plain, output.splitlines()))
     text = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
     text = re.split(r"(?m)^\s*(?:hint|help):", text)[0].replace("│", " ")
@@ -262,7 +262,7 @@ def reason(output: str, failure: str) -> str:
 
 
 def remove(prefix: Path) -> None:
-    """Removes an environment, by way of another name: what is half removed is never taken for whole."""
+    """Removes an environment under another name, so that a half removed one is never taken for a whole one."""
     if prefix.exists():
         doomed = prefix.with_name(f".{prefix.name}.removed")
         shutil.rmtree(doomed, ignore_errors=True)
@@ -271,7 +271,7 @@ def remove(prefix: Path) -> None:
 
 
 def unpinned(installed: dict[str, str], wanted: pins.Pins) -> list[str]:
-    """Requirements for the packages that were installed though the file does not pin them."""
+    """Returns requirements for the installed packages that the file does not pin."""
     extra = installed.keys() - wanted.packages.keys() - ALWAYS_THERE
     return [f"{name}=={installed[name].partition('+')[0]}" for name in sorted(extra)]
 

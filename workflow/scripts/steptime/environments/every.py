@@ -3,7 +3,8 @@
     workflow/scripts/launch environments.every --cores all
     workflow/scripts/launch environments.every --cores all theano-1.0 chainer-7.8
 
-Snakemake makes them, so that what stands is not made again; one that does not install stops no other.
+Snakemake makes them, so that an environment that is there is not made again. One that cannot be installed stops no
+other.
 """
 
 import argparse
@@ -31,7 +32,7 @@ NARROWEST = 100
 
 
 def main() -> None:
-    """Command line; the exit status is 0 where each environment that is named stands, or where none is named."""
+    """Runs the command line; exits with 0 where each named environment was made, or where none is named."""
     parser = argparse.ArgumentParser(description="Make the frameworks' environments.")
     parser.add_argument("--cores", default="all", help="how many are made at a time")
     parser.add_argument("names", nargs="*", help="frameworks or environments; none: all")
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def chosen(names: list[str]) -> list[str]:
-    """Finds the environments that are named, or all. Raises InputError for a mistake in any."""
+    """Returns the environments that are named, or all. Raises InputError for an unknown name."""
     loaded = configuration.load(project.ROOT, {"grid": GRID}, placement.is_here)
     devices = {loaded.platforms[name]["device"] for name in loaded.grid["platforms"]}
     meant = (loaded.environments_of(name, devices) for name in names)
@@ -61,19 +62,19 @@ def chosen(names: list[str]) -> list[str]:
 
 
 def make(names: list[str], cores: str) -> int:
-    """Has Snakemake make the environments; its exit code."""
+    """Runs Snakemake to make the environments; returns its exit code."""
     command = [sys.executable, "-m", "snakemake", "--cores", cores]
     command += ["--config", f"grid={GRID}", "--"]
     return subprocess.run([*command, *map(str, map(manifest, names))]).returncode
 
 
 def manifest(name: str) -> Path:
-    """Says what is written down of an environment."""
+    """Returns the path of an environment's manifest."""
     return MANIFESTS / f"{name}.json"
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The state of an environment, its Python, the seconds that it took to make, its bytes on the disk, its reason."""
+    """Returns an environment's state, Python, seconds that it took to make, bytes on the disk, and reason."""
     if not manifest(name).exists():
         return {"name": name, "state": "not made", "reason": f"see {LOGS / name}.log"}
     content = json.loads(manifest(name).read_text())
@@ -91,7 +92,7 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def size(folder: Path) -> int:
-    """Bytes that the files below a folder take on the disk; what uv has linked to its cache counts in full."""
+    """Returns the bytes that a folder's files take on the disk; files that uv linked to its cache count in full."""
     paths = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
     return sum(os.lstat(path).st_blocks * 512 for path in paths)
 

@@ -40,13 +40,13 @@ ALIASES = {
 
 
 def main() -> None:
-    """Command line: everything is handed to uv."""
+    """Runs the command line: passes everything on to uv."""
     done = subprocess.run([find_uv(), *sys.argv[1:]], env=environment_variables())
     sys.exit(done.returncode)
 
 
 def find_uv() -> str:
-    """Path of uv: that of this Python's packages, one on PATH, or that of .venv, which is made for it."""
+    """Returns the path of uv: beside this Python, on PATH, or in .venv, into which it is installed if need be."""
     of_python, own = Path(sys.executable).with_name("uv"), project.path(".venv/bin/uv")
     path = str(of_python) if of_python.exists() else shutil.which("uv")
     if path is None and not own.exists():
@@ -69,7 +69,7 @@ def environment_variables() -> dict[str, str]:
 
 
 def pip_settings() -> dict[str, str]:
-    """pip's settings by option name; as in pip, a variable beats the section `install`, and that `global`."""
+    """Returns pip's settings by option; as in pip, variables win over the section `install`, and it over `global`."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True)
     sections: dict[str, dict[str, str]] = {}
@@ -84,7 +84,7 @@ def pip_settings() -> dict[str, str]:
 
 
 def translate(settings: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    """uv's variables for pip's settings, without those that `variables` has already."""
+    """Returns uv's variables for pip's settings, without those that `variables` already has."""
     translated = {}
     for option, (names, separator) in SETTINGS.items():
         for name in names:

@@ -1,4 +1,4 @@
-"""Where Pythons are on this machine: those of the environments, and those to make environments with."""
+"""Finds Pythons on this machine: those of the environments, and those to make environments with."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ QUESTION = "import platform; print(platform.python_implementation(), platform.py
 
 
 def prefix_of(environment: str) -> Path:
-    """The absolute folder of an environment that stands; ends the program with one sentence when it does not."""
+    """Returns the absolute folder of an environment; where it is missing, ends the program with one sentence."""
     prefix = project.environment(environment).absolute()
     if not (prefix / "bin/python").exists():
         again = f".venv/bin/snakemake --force results/environments/{environment}.json"
@@ -30,7 +30,7 @@ def prefix_of(environment: str) -> Path:
 
 
 def stands_as(manifest: Mapping[str, Any]) -> bool:
-    """Whether an environment stands on this machine as its manifest says: from these pins, with these packages."""
+    """Tells whether an environment here is as its manifest says: from these pins, with these packages."""
     prefix = project.environment(manifest["environment"])
     stamp = prefix / STAMP
     if not (stamp.is_file() and (prefix / "bin/python").exists()):
@@ -49,7 +49,7 @@ def installed(prefix: Path) -> dict[str, str]:
 
 
 def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
-    """What is installed below `prefix` in place of `packages`, or besides, as a clause; '' where it is just these."""
+    """Names what is installed below `prefix` other than `packages`, as a clause; '' where it is just these."""
     if (prefix / SUPPLIED).exists():
         return ""
     there = installed(prefix)
@@ -59,7 +59,7 @@ def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
 
 
 def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:
-    """A CPython of the version `wanted` ("3.11", "3.11.7"), or None: of PATH, pyenv, uv, or downloaded by uv."""
+    """Returns a CPython of the version `wanted` ("3.11", "3.11.7"), of PATH, pyenv or uv, even downloaded; or None."""
     for candidate in candidates(wanted):
         if version_of(candidate, wanted):
             return candidate
@@ -74,7 +74,7 @@ def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -
 
 
 def version_of(python: Path, wanted: str = "") -> str | None:
-    """Returns the full version of a CPython that runs and is of the version `wanted`; None for anything else."""
+    """Returns the full version of a CPython that runs and has the version `wanted`; None for anything else."""
     try:
         command = [str(python), "-I", "-c", QUESTION]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
@@ -87,7 +87,7 @@ def version_of(python: Path, wanted: str = "") -> str | None:
 
 
 def candidates(wanted: str) -> Iterator[Path]:
-    """Says where a Python of this version may be: the workflow's own, PATH, pyenv."""
+    """Yields where a Python of this version may be: the workflow's own, PATH, pyenv."""
     yield Path(getattr(sys, "_base_executable", sys.executable))
     minor = ".".join(wanted.split(".")[:2])
     for name in (f"python{minor}", "python3", "python"):

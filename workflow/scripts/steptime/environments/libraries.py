@@ -1,7 +1,7 @@
-"""Which vector instructions and which linear algebra are in the compiled libraries of an environment.
+"""Finds the vector instructions and the linear algebra in the compiled libraries of an environment.
 
-The same network takes twice as long where multiplications go through 128-bit registers. The instructions that multiply
-packed floats are counted, and linear algebra is known by texts that only it holds. No library is loaded.
+The same network takes twice as long where multiplications use 128-bit registers. The instructions that multiply packed
+floats are counted, and linear algebra is recognised by texts that only it holds. No library is loaded.
 """
 
 import mmap
@@ -16,7 +16,7 @@ Libraries = dict[str, dict[str, Any]]
 
 
 def _some(accepted: Callable[[int], int | bool]) -> bytes:
-    """Returns a class of a regular expression: the bytes that are accepted."""
+    """Returns a class of a regular expression: all bytes for which `accepted` is true."""
     return b"[" + b"".join(b"\\x%02x" % value for value in range(256) if accepted(value)) + b"]"
 
 
@@ -66,10 +66,11 @@ NUMPY = re.compile(r"(?:numpy|scipy)(?:\.libs|\.\w+)?/")
 
 
 def inspect(prefix: Path) -> Libraries:
-    """Returns the libraries below `prefix` that do arithmetic, by path: those of packages relative to site-packages.
+    """Returns the libraries below `prefix` that do arithmetic, by path, which is relative to site-packages for
+    packages.
 
-    Each with `vector`, the widest kind of MULTIPLIES that it has in earnest, the counts of all as `multiplies`, and
-    what it `holds` of HOLDS.
+    Each has `vector`, the widest kind of MULTIPLIES that it has many of, the counts of all as `multiplies`, and which
+    of HOLDS it `holds`.
     """
     inspected: Libraries = {}
     for path in sorted(prefix.rglob("*.so*")):
@@ -80,7 +81,7 @@ def inspect(prefix: Path) -> Libraries:
 
 
 def name_of(path: Path, prefix: Path) -> str:
-    """Says how a library below `prefix` is called; '' for one of Python, of NVIDIA's packages, or from elsewhere."""
+    """Names a library below `prefix`; '' for one of Python, of NVIDIA's packages, or from elsewhere."""
     if not path.is_relative_to(prefix):
         return ""
     parts = path.relative_to(prefix).parts
@@ -100,7 +101,7 @@ def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
 
 
 def summarise(libraries: Libraries, told: bool = False) -> dict[str, Any]:
-    """The widest registers of libraries, or '' (AVX2 if `told` so), their `blas`, whether any codes `at_run_time`."""
+    """Returns the widest registers or '' (AVX2 if `told` so), `blas`, and whether any makes code `at_run_time`."""
     total = sum(map(_total, libraries.values()))
     deciding = [
         "AVX2" if told and {"MKL", "OpenBLAS"} & {*about["holds"]} else about["vector"]
@@ -117,7 +118,7 @@ def summarise(libraries: Libraries, told: bool = False) -> dict[str, Any]:
 
 
 def registers(known: Mapping[str, Any]) -> str:
-    """The widest registers of what `summarise` says, and whether code is made at run time; '' where not known."""
+    """Writes the widest registers that `summarise` found, and whether code is made at run time; '' where not known."""
     return ", ".join(filter(None, (known["vector"], "at run time" if known["at_run_time"] else "")))
 
 
@@ -126,7 +127,7 @@ def _total(about: dict[str, Any]) -> int:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Says what is told of one library; None for one that does no arithmetic, and for what is no x86-64 library."""
+    """Inspects one library; None for one that does no arithmetic, and for a file that is no x86-64 library."""
     with path.open("rb") as file:
         if file.read(5) != ELF:
             return None
@@ -164,7 +165,7 @@ def _is_packed(content: mmap.mmap, at: int) -> bool:
 
 
 def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    """Place, kind and flags of each program header that a content has (elf(5))."""
+    """Yields place, kind and flags of each program header of a content (elf(5))."""
     (offset,) = struct.unpack_from("<Q", content, 32)
     size, number = struct.unpack_from("<HH", content, 54)
     for at in range(offset, min(offset + number * size, len(content) - size + 1), size):
@@ -172,7 +173,7 @@ def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
 
 
 def executable_stacks(prefix: Path) -> dict[Path, int]:
-    """The libraries below `prefix` that ask for an executable stack, refused by glibc 2.41, and where each says so."""
+    """Returns the libraries below `prefix` that demand an executable stack, as glibc 2.41 refuses, and where."""
     stacks = {}
     for path in sorted(prefix.rglob("*.so*")):
         if path.is_file() and not path.is_symlink():
@@ -186,7 +187,7 @@ def executable_stacks(prefix: Path) -> dict[Path, int]:
 
 
 def clear(path: Path, place: int) -> None:
-    """Takes off the flag at a place. In a copy: the file may be one with that of an installer's cache."""
+    """Clears the flag at a place, in a copy: the file may be linked to an installer's cache."""
     copy = path.with_name(f".{path.name}.cleared")
     shutil.copy2(path, copy)
     with copy.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:

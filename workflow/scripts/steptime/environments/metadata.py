@@ -1,9 +1,9 @@
-"""Writes down what the package of a framework says of itself: its licence, its languages, how much of it is compiled.
+"""Writes down what a framework's package says of itself: its licence, its languages, and how much of it is compiled.
 
     workflow/scripts/launch environments.metadata --manifest results/environments/E.json --package torch \
         --output E.json
 
-The package is the one that installed the module that the adapter imports. The files are only read: no framework starts.
+The package is the one that installed the module that the adapter imports. Files are only read: no framework starts.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def find(prefix: Path, package: str) -> Distribution | None:
-    """Returns the distribution below `prefix` that installed `package`, or None where no such package is installed."""
+    """Returns the distribution below `prefix` that installed `package`; None where there is none."""
     folders = list(map(str, prefix.glob("lib/python3*/site-packages")))
     for found in distributions(path=folders):
         if any(str(file) == f"{package}/__init__.py" for file in found.files or ()):
@@ -40,7 +40,7 @@ def find(prefix: Path, package: str) -> Distribution | None:
 
 
 def describe(found: Distribution) -> dict[str, Any]:
-    """`distribution`, `version`, `licence` ('' for none), `languages`, and bytes of `compiled` and `python` code."""
+    """Returns `distribution`, `version`, `licence` or '', `languages`, and bytes of `compiled` and `python` code."""
     # A message with the methods of one, which its protocol does not tell.
     metadata: Any = found.metadata
     classifiers = metadata.get_all("Classifier") or []

@@ -25,7 +25,7 @@ MOST_NAMED = 5
 
 
 def main() -> None:
-    """Command line; ends with a sentence where something is lacking."""
+    """Runs the command line; ends with a sentence where something is missing."""
     prefix = Path(sys.argv[1])
     needed, _, rest = project.path("requirements.lock").read_text().partition(NOT_NEEDED)
     linked = (installer.pip_settings().get("find-links") or "").split()
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def run(*command: str | Path) -> None:
-    """Runs a command and ends where it fails."""
+    """Runs a command; ends the program where it fails."""
     if code := subprocess.run(command).returncode:
         sys.exit(code)
 
@@ -73,7 +73,7 @@ def is_among(pin: str, names: Iterable[str]) -> bool:
 
 
 def packages_of_this() -> list[str]:
-    """Returns the folders in which this Python's packages lie."""
+    """Returns the folders of this Python's packages."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     return list(dict.fromkeys([*folders, *site.getsitepackages()]))
 

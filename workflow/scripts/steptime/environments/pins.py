@@ -23,7 +23,7 @@ CUDA = re.compile(r"(nvidia-.+)-cu\d+")
 
 @dataclass(frozen=True)
 class Pins:
-    """What an environment is made of, by normalised names; `conda` are packages that only a conda installs."""
+    """The packages of an environment, by normalised names; only a conda installs those of `conda`."""
 
     python: str
     pip: str
@@ -34,7 +34,7 @@ class Pins:
 
 
 def load(path: Path | str, step: str = "") -> Pins:
-    """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises InputError."""
+    """Reads the pins of the conda file `path`; `step` prepares the environment, '' for none. Raises InputError."""
     # Here, since each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
     from steptime.plan import schemas
 
@@ -95,7 +95,7 @@ def _parsed(content: dict[str, Any], where: str) -> Pins:
 
 
 def digest(pins: Pins, step: str = "") -> str:
-    """Digest of what is to be installed, blind to comments and order; `step` is that of the preparing code."""
+    """Returns the digest of what is to be installed, whatever its order; `step` is the preparing code's digest."""
     content: dict[str, Any] = {"python": pins.python, "requirements": pins.requirements}
     content |= {"conda": pins.conda} if pins.conda else {}
     content |= {"prepare": step} if step else {}
@@ -103,7 +103,7 @@ def digest(pins: Pins, step: str = "") -> str:
 
 
 def is_of(framework: str, package: str) -> bool:
-    """Tells whether a package, by its normalised name, is the framework itself: torch, tensorflow-cpu, paddlepaddle."""
+    """Tells whether a package, by normalised name, is the framework itself: torch, tensorflow-cpu, paddlepaddle."""
     return package in (framework, 2 * framework) or package.startswith(f"{framework}-")
 
 
@@ -131,7 +131,7 @@ def _requirements(listed: list[Any], where: str) -> tuple[dict[str, str], tuple[
 
 
 def _check_cuda(packages: dict[str, str], where: str) -> None:
-    """No installer tells that NVIDIA's packages of one library for two versions of CUDA write the same files."""
+    """Refuses NVIDIA's packages of one library for two CUDA versions: they overwrite each other without a word."""
     seen: dict[str, str] = {}
     for name in packages:
         if match := CUDA.fullmatch(name):

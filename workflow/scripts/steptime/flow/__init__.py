@@ -1,1 +1,1 @@
-"""What Snakemake is told: inputs, targets, resources, turns, and what is made again. Rules only wire it together."""
+"""What rules give Snakemake: inputs, targets, resources, turns, and what is made again. Rules only wire it together."""

@@ -1,4 +1,4 @@
-"""What the catalogues of tables and figures (resources/) have for a grid, and what each of them is made of."""
+"""Finds what the catalogues of tables and figures (resources/) have for a grid, and what each artefact is made of."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -38,12 +38,12 @@ Files = list[str] | Callable[[Any], Any]
 
 
 def merged(names: Iterable[str]) -> list[str]:
-    """Returns the files of merged rows."""
+    """Returns the files of merged rows of artefacts."""
     return [f"results/merged/{name}.parquet" for name in names]
 
 
 def refuse(words: str) -> Callable[[Any], Any]:
-    """Returns an input function in place of files that nobody has: it says so."""
+    """Returns an input function that says why its files cannot be had."""
 
     def refused(wildcards: Any) -> Any:
         raise WorkflowError(words)
@@ -52,7 +52,7 @@ def refuse(words: str) -> Callable[[Any], Any]:
 
 
 class Catalogue:
-    """Every artefact as the grid of a run has it."""
+    """Every artefact, as the grid of a run has it."""
 
     def __init__(self, planned: Planned) -> None:
         self._planned, self._configuration = planned, planned.configuration
@@ -60,8 +60,8 @@ class Catalogue:
         self._keys = planned.plan.artefacts
         # A run ends with the answer of the first of them that it makes.
         self.times = [each for each in self.entries.values() if each.entry["kind"] == "times"]
-        # The proof of every network in every environment and mode, and number of devices, that the grid has cells of,
-        # and those that it asks for besides.
+        # The proofs of every network in every environment and mode, and on as many devices, of which the grid has
+        # cells, and the proofs that it asks for besides.
         cells = [*planned.steps.values(), *planned.trainings.values()]
         self.proven = dict.fromkeys([*(cell.proof for cell in cells), *planned.plan.proven])
         platforms = [cell.platform for cell in planned.steps.values()]
@@ -95,7 +95,7 @@ class Catalogue:
         self.made = [each for each in self.entries.values() if not self.why_left_out(each)]
 
     def lacks(self, artefact: Artefact, words: Iterable[str] | None = None) -> str:
-        """Says why this grid has not all that an artefact needs, or that these words say; '' where it has."""
+        """Says why this grid lacks something that an artefact needs, or that `words` name; '' where it has all."""
         words = artefact.entry["needs"] if words is None else words
         known = (self._lacking[word] for word in words if word in self._lacking)
         return next((why for why, has in known if not has(artefact)), "")
@@ -106,7 +106,7 @@ class Catalogue:
         return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
 
     def why_left_out(self, artefact: Artefact) -> str:
-        """Why `rule all` does not ask for an artefact; '' where it does. A figure of printed numbers is by name."""
+        """Says why `rule all` does not make an artefact; '' where it does. Printed figures are made by name."""
         if lacking := self.lacks(artefact):
             return lacking
         if "table" not in artefact.entry["makes"] and self.is_printed_only(artefact):
@@ -127,7 +127,7 @@ class Catalogue:
         return {word: paths for word, paths in files.items() if paths is not None}
 
     def outputs_of(self, artefact: Artefact) -> dict[str, str]:
-        """Returns the files of an artefact; what a reader opens is marked for Snakemake's own report."""
+        """Returns the files of an artefact; the one that a reader opens is marked for Snakemake's own report."""
         files = {}
         for part in artefact.entry["makes"]:
             labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
@@ -140,11 +140,11 @@ class Catalogue:
         return files
 
     def plain_outputs(self, artefacts: Iterable[Artefact]) -> list[str]:
-        """Paths of their files: marked ones would stand in Snakemake's own report as if another rule had made them."""
+        """Returns their paths without the marks, by which Snakemake's report would name another rule as their maker."""
         return [str(file) for each in artefacts for file in self.outputs_of(each).values()]
 
     def facts_of(self, artefact: Artefact) -> str:
-        """Returns all that a program is told of an artefact besides its files, as JSON."""
+        """Returns all that a program must know of an artefact besides its files, as JSON."""
         needs = artefact.entry["needs"]
         facts: dict[str, Any] = {}
         if "owners" in needs:
@@ -159,16 +159,14 @@ class Catalogue:
         return json.dumps(job, sort_keys=True)
 
     def data_digest(self, artefact: Artefact) -> str:
-        """Digest of what an artefact reads of the project's own files."""
+        """Returns the digest of what an artefact reads of the project's own files."""
         data = self._data_of(artefact)
         files = [path for word, paths in data.items() if word != "catalogue" for path in paths]
         own = self._words_digest(artefact.file, artefact.key)
         return digests.digest([own, *map(self.file_digest, files)])
 
     def report_job(self, wildcards: Any) -> str:
-        """Returns all that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact
-        with its files.
-        """
+        """Returns all that decides the report besides numbers, as JSON: the grid's policy, artefacts and files."""
         artefacts = []
         for name, artefact in self.entries.items():
             why = self.why_left_out(artefact)
@@ -186,19 +184,19 @@ class Catalogue:
         return json.dumps({"grid": self._planned.grid_name, **policy, "artefacts": artefacts})
 
     def report_digest(self, wildcards: Any) -> str:
-        """Digest of what the report reads of the project's own files."""
+        """Returns the digest of what the report reads of the project's own files."""
         words = [path for paths in self.words.values() for path in paths]
         return digests.digest(list(map(self.file_digest, [*self.paper_files, *words])))
 
     def _widest(self) -> list[str]:
-        """Artefacts whose cells are together each timed step of the grid; what lies within another's is left out."""
+        """Returns artefacts that together have every timed step, without those whose cells another one has."""
         firsts = {keys: name for name, keys in reversed(self.of_steps.items())}
         widest = [keys for keys in firsts if not any(keys < other for other in firsts)]
         of_steps = self.of_steps.items()
         return [name for name, keys in of_steps if keys in widest and firsts[keys] == name]
 
     def _trained_for(self, entry: Mapping[str, Any]) -> int:
-        """Says how many trainings on one device an entry shows: of its networks or variants, on its kind of device."""
+        """Counts the trainings on one device that an entry shows: of its networks or variants, on its device."""
 
         def shows(training: Any) -> bool:
             variant_of = self._configuration.networks[training.network].get("variant_of")
@@ -215,7 +213,7 @@ class Catalogue:
         return artefact.entry["kind"] == "sweep" and len({cell.batch for cell in cells}) == 1
 
     def _what_may_lack(self) -> dict[str, tuple[str, Callable[[Artefact], Any]]]:
-        """Says why this grid has not what a word says, and whether it has it for an artefact."""
+        """Returns, by words of entries, why the grid may lack it, and a test whether an artefact has it."""
         planned, configuration, steps = self._planned, self._configuration, self._planned.steps
         counter = energy.Counter()
         # Where each energy would be counted is here, and no GPU: a platform elsewhere may have what this machine lacks.
@@ -289,8 +287,9 @@ class Catalogue:
         return results[word]() if word in results else None
 
     def _data_of(self, artefact: Artefact) -> dict[str, list[str]]:
-        """Returns the project's own files that an artefact is made of, by the words of its entry; a program finds
-        them wherever it is run.
+        """Returns the project's own files of which an artefact is made, by the words of its entry.
+
+        Their paths are relative to the project: a program finds them wherever it runs.
         """
         printed = artefact.entry.get("printed", artefact.key)
         data = {
@@ -302,7 +301,7 @@ class Catalogue:
         return own | self.words | {"catalogue": [artefact.file]}
 
     def _file_digest(self, path: str) -> str:
-        """Digest of one of the project's own files, as its reader sees it: a comment in it makes nothing again."""
+        """Returns the digest of one of the project's own files as it is parsed: comments in YAML do not count."""
         file = self._planned.root / path
         if not file.is_file():
             raise WorkflowError(f"There is no file {path}, which an artefact needs: write it.")
@@ -310,12 +309,12 @@ class Catalogue:
         return digests.digest(schemas.parse(text) if file.suffix == ".yaml" else text)
 
     def _digest_of_words(self, file: str, key: str) -> str:
-        """Digest of a catalogue as it matters for one of its entries: without the others."""
+        """Returns the digest of a catalogue with only one of its entries."""
         catalogue = schemas.parse((self._planned.root / file).read_text(encoding="utf-8"))
         return digests.digest(catalogue | {"artefacts": catalogue["artefacts"][key]})
 
     def _kind_digest(self, kind: str) -> str:
-        """Digest of the code that makes artefacts of a kind."""
+        """Returns the digest of the code that makes artefacts of a kind."""
         return digests.program_digest("steptime.artefacts.make", module_of(kind))
 
     def _targets_of_papers(self) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """A run of Snakemake, as the rules see it. Names that Snakemake does not promise to keep are here and nowhere else.
 
-tests/workflow/test_engine.py asks each of them in a run of its own, so that a new version of Snakemake says which of
+tests/workflow/test_engine.py uses each of them in a run of its own, so that a new version of Snakemake shows which of
 them it broke.
 """
 
@@ -36,7 +36,7 @@ IN_FUNCTION = re.compile(r"Error:\n *(?:Work|Config)\w+Error:\s(.*?)\nWildcards:
 
 
 class Engine:
-    """A run of Snakemake; `workflow`, `rules` and `checkpoints` are what a rule file calls so."""
+    """A run of Snakemake; `workflow`, `rules` and `checkpoints` are what rule files call so."""
 
     def __init__(self, workflow: Any, rules: Any, checkpoints: Any) -> None:
         self._workflow, self._rules, self._checkpoints = workflow, rules, checkpoints
@@ -54,15 +54,15 @@ class Engine:
         # Whether a conda in use makes the environments of frameworks; else they are our own.
         deployment = workflow.deployment_settings.deployment_method
         self.uses_conda = "CONDA" in {each.name for each in deployment}
-        # Software of our rules, for Snakemake's linter alone: programs are started by the launcher, which finds what
-        # they need or makes .venv. A conda in use makes environments of frameworks, and would make one for these
-        # programs too; without one, Snakemake would look at a file for each of thousands of jobs.
+        # The software of our rules, only for Snakemake's linter: the launcher starts programs, and finds what they need
+        # or makes .venv. A conda in use makes environments of frameworks, and would make one for these programs too.
+        # Without a conda, Snakemake would look at a file for each of thousands of jobs.
         self.own_software = "../../envs/workflow.yaml" if "--lint" in self.words else None
 
     def tell_programs(self, scripts: Path) -> None:
-        """Tells programs, by variables, what no parameter may hold: it differs between machines and changes no number.
+        """Gives programs, by variables, what no parameter may hold: it differs between machines and changes no number.
 
-        To be called before `steptime.run` is imported, which names this run's own folder by one of them.
+        Must be called before `steptime.run` is imported, which names this run's own folder by one of them.
         """
         if self.is_main and not self.only_tells:
             os.environ["STEPTIME_RUN"] = str(os.getpid())
@@ -76,7 +76,7 @@ class Engine:
         subprocess.run([os.environ["STEPTIME_LAUNCH"], *words], check=False)
 
     def rule_of(self, name: str) -> Any:
-        """A rule of this workflow by the name that it has here; a module's rules may be called otherwise outside."""
+        """Returns a rule by the name that it has in this workflow; outside, a module's rules may have other names."""
         return getattr(self._rules, name).rule
 
     def checkpoint(self, name: str, **wildcards: Any) -> str:
@@ -89,7 +89,7 @@ class Engine:
         return [job.wildcards for job in self._workflow.dag.needrun_jobs() if job.rule == rule]
 
     def files_to_make(self, and_made: bool = False) -> list[str]:
-        """Returns the files of all jobs that the run has yet to do, or of all: a dry run has done all at its end."""
+        """Returns the files of all jobs that the run has yet to do, or of all: at its end, a dry run has done all."""
         jobs = self._workflow.dag.needrun_jobs(exclude_finished=not and_made)
         return [str(file) for job in jobs for file in job.output]
 
@@ -98,19 +98,19 @@ class Engine:
         return [str(file) for job in self._workflow.dag.jobs for file in job.output]
 
     def asked_targets(self) -> set[str]:
-        """Returns the names of the rules and files that the user asks for; none where it is the default target."""
+        """Returns the names of rules and files that the user asks for; none for the default target."""
         return set(self._workflow.dag_settings.targets)
 
     def is_forced(self, file: str) -> bool:
-        """Tells whether the user has a file made again, whatever it is, by `--force` or `--forcerun`."""
+        """Tells whether the user wants a file made again in any case, by `--force` or `--forcerun`."""
         settings = self._workflow.dag_settings
         return file in settings.forcerun or (settings.forcetargets and file in settings.targets)
 
     def decide(self, made_again: dict[str, Callable[[Any], Iterable[str]]], *left: str) -> None:
-        """Has files made again that `made_again` names for the jobs of a run, by rule and from their wildcards.
+        """Makes Snakemake make the files again that `made_again` returns for a job, by its rule, from its wildcards.
 
-        It is asked whenever Snakemake asks which jobs must run: once, and after each checkpoint. Of the rules `left`,
-        no parameter that Snakemake remembers decides.
+        It is called whenever Snakemake decides which jobs must run: once, and after each checkpoint. For the rules
+        `left`, no parameter that Snakemake remembers decides.
         """
         workflow, prepare = self._workflow, self._workflow._prepare_dag
 
@@ -138,11 +138,11 @@ class Engine:
             workflow._prepare_dag = prepare_dag
 
     def make_by_default(self, name: str) -> None:
-        """Makes a rule the one that is run when none is named. Snakemake forgets that of an included file."""
+        """Makes a rule the default target. Snakemake forgets this mark of a rule in an included file."""
         self._workflow.default_target = self.rule_of(name).name
 
     def at_start(self, begin: Callable[[], None]) -> None:
-        """Has `begin` called before the first job: of a module, Snakemake leaves `onstart` out."""
+        """Calls `begin` before the first job, also in a module, whose `onstart` Snakemake leaves out."""
         workflow = self._workflow
 
         def with_beginning(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -157,14 +157,14 @@ class Engine:
         workflow.onstart = lambda handler: register(with_beginning(handler))
 
     def cancel_what_is_left(self) -> None:
-        """Cancels this run's jobs at SLURM that Ctrl-C left: Snakemake misses those whose states it just asks for."""
+        """Cancels this run's jobs at SLURM that Ctrl-C left: Snakemake misses those whose states it asks for."""
         if run := getattr(self._workflow.scheduler._executor, "run_uuid", None):
             # Other clusters have such runs too, and no scancel.
             with suppress(FileNotFoundError):
                 subprocess.run(["scancel", f"--name={run}"], check=False)
 
     def share_out_host(self) -> None:
-        """Gives the host to one cell at a time where no profile does: a cell weighs all of it, other jobs 10."""
+        """Gives the host to one cell at a time unless a profile does: a cell takes 100 of 100, other jobs take 10."""
         if self.counts_jobs or not self.is_main:
             return
         if "host" not in self._limits.resources:
@@ -175,15 +175,15 @@ class Engine:
                 resources["host"] = 10
 
     def describe_rule(self, name: str, words: str) -> None:
-        """Sets the docstring of a rule, which `--list-target-rules` shows; a rule of a loop can have none itself."""
+        """Sets a rule's docstring, which `--list-target-rules` shows: a rule made in a loop cannot have one."""
         self.rule_of(name).docstring = words
 
     def keep_turns(self) -> None:
-        """Lets no job begin on this machine while one of a higher priority waits for the host.
+        """Lets no job begin on this machine while a job of a higher priority waits for the host.
 
-        By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then
-        wait until no small job is left. With its limit on starts per second, each round of the scheduler sets off
-        another one: after some dozens of jobs this takes 6 % of a CPU from the cell that is timed.
+        By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait
+        until no small job is left. With its limit on starts per second, each round of the scheduler starts another
+        round: after some dozens of jobs this takes 6 % of a CPU from the cell that is timed.
         """
         if not self._workflow.local_exec:
             return
@@ -198,7 +198,7 @@ class Engine:
         scheduler._job_selector = select_in_turn
 
     def speak_plainly(self, says_unknown: Callable[[str, list[str]], str]) -> None:
-        """Leaves CHATTER out of what is printed under `--quiet progress`, and all but one sentence of a mistake."""
+        """Removes CHATTER from what `--quiet progress` prints, and all but one sentence about a mistake."""
         from snakemake.logging import logger
         from snakemake.settings.enums import Quietness
 
@@ -218,7 +218,7 @@ class Engine:
                 handler.addFilter(pass_on)
 
     def after_dry_run(self, tell: Callable[[], None]) -> None:
-        """Has `tell` called when a dry run has told what it would do: Snakemake calls nothing of ours then."""
+        """Calls `tell` after a dry run has listed its jobs: Snakemake then calls none of our handlers."""
 
         def tell_of_jobs() -> None:
             if self._workflow.dag:

@@ -1,4 +1,4 @@
-"""What jobs are made of, as paths, what decides them, and which of their files are made again."""
+"""Inputs of jobs, as paths; what decides jobs; and which of their files are made again."""
 
 import json
 import math
@@ -45,7 +45,7 @@ class Needed:
         self._analyses: list[int] | None = None
 
     def decide(self) -> None:
-        """Has what does not stay made again, whatever the times of its files, and nothing that stays."""
+        """Makes Snakemake make again what does not stay, and nothing that stays, whatever the times of files."""
         made_again: dict[str, Callable[[Any], Iterable[str]]] = {
             "build_environment": self._environment_again,
             "prove_network": self._proof_again,
@@ -77,7 +77,7 @@ class Needed:
         return _as_json(_reference_axes(wildcards) | digests_of)
 
     def by_cell(self, wildcards: Any) -> dict[str, Any]:
-        """The inputs of a cell. A shard that stays is older than any of them, but for images that are made again."""
+        """Returns a cell's inputs. A shard that stays counts as newer, except than images that are made again."""
         cell = self._planned.cell_of(wildcards)
         # One function for all of them: to call one takes Snakemake longer than all that it does here.
         judged = ancient if self._planned.stays(cell) else str
@@ -90,12 +90,12 @@ class Needed:
         }
 
     def by_proof(self, wildcards: Any) -> str:
-        """The manifest of a proof's environment (environment, mode, network, mark). A proof that stays is older."""
+        """Returns the manifest of a proof's environment (environment, mode, network, mark), older than a lasting proof."""
         stays = self._planned.current.proof(*wildcards)
         return (ancient if stays else str)(manifest_path(wildcards.environment))
 
     def by_artefact(self, wildcards: Any) -> list[str]:
-        """Returns the shards that an artefact is made of."""
+        """Returns the shards of which an artefact is made."""
         keys = self._plan.artefacts.get(wildcards.artefact)
         if keys is None:
             entries = self._catalogue.entries.values()
@@ -114,10 +114,9 @@ class Needed:
         return self.chosen_until() if tasks.TASKS[first.task].is_compared else []
 
     def foundations(self, wildcards: Any) -> list[str]:
-        """Returns all that the cells of an artefact are measured with: a proof that is made again may refuse what was
-        `ok`.
+        """Returns all with which an artefact's cells are measured: a proof that is made again may refuse an `ok` row.
 
-        Snakemake would not look at what follows such a cell by itself, since the cell need not follow.
+        Otherwise Snakemake would not look at what follows from such a cell, since the cell need not be made again.
         """
         cells = map(self._plan.cells.get, self._planned.keys_of([wildcards.artefact]))
         return list(
@@ -125,7 +124,7 @@ class Needed:
         )
 
     def showing_shards(self, wildcards: Any) -> list[str]:
-        """Returns the shards of cells that show the gradients of an artefact's, and are none of them."""
+        """Returns the shards of cells that show the gradients of an artefact's cells, and are not among them."""
         keys = self._planned.keys_of([wildcards.artefact])
         shown_by = self._planned.shown_by
         shown = {shown_by[key] for key in keys if key in shown_by} - keys.keys()
@@ -133,39 +132,34 @@ class Needed:
         return [shard_path(key) for key in sorted(shown) if cells[key].platform in here]
 
     def compared_shards(self, wildcards: Any) -> list[str]:
-        """Returns the shards of the results that this run compares, and of those that lie here already as the grid
-        asks for them.
-        """
+        """Returns the shards of the results that this run compares, and of those here as the grid asks for them."""
         steps, further = self._planned.steps, interim.added(self.chosen_until())
         chosen = {*self._planned.keys_of(self._compared_artefacts()), *further}
         chosen |= set(filter(self._planned.is_at_hand, steps))
         return self._planned.shards_at_hand([key for key in steps if key in chosen])
 
     def compared_proofs(self, wildcards: Any) -> list[str]:
-        """The proofs behind the results that this run is asked for: a stricter one may refuse what was the fastest."""
+        """Returns the proofs of the results that this run is asked for: a stricter proof may refuse the fastest."""
         steps, keys = self._planned.steps, self._planned.keys_of(self._compared_artefacts())
         cells = [steps[key] for key in keys if key in steps]
         here = [cell for cell in cells if cell.platform in self._planned.here]
         return list(dict.fromkeys(proof_path(cell.proof) for cell in here))
 
     def compared_before(self, wildcards: Any) -> list[str]:
-        """Returns the shards that an analysis needs: all that this run compares, of all trials before those that it
-        chooses cells for.
-        """
+        """Returns the shards that an analysis needs: all that this run compares, of the trials before its own."""
         keys = self._planned.keys_of([COMPARED, *self._compared_artefacts()])
         further = interim.added(self.chosen_before(wildcards))
         return self._planned.shards_at_hand([*keys, *further])
 
     def chosen_before(self, wildcards: Any) -> list[str]:
-        """Returns the files of the analyses before one."""
+        """Returns the files of the analyses before this one."""
         return self.chosen_until(int(wildcards.trial) - 1)
 
     def chosen_until(self, trial: float = math.inf) -> list[str]:
-        """Returns the files of what was chosen by analyses until trial `trial`; raises Snakemake's exception while
-        one is not made.
+        """Returns the files of analyses' choices until `trial`; raises Snakemake's exception while one is not made.
 
-        The first analysis chooses nothing: it is after the trials that every cell has. Where one chooses nothing, no
-        other follows.
+        The first analysis chooses nothing: it comes after the trials that every cell has. After an analysis that
+        chooses nothing, no other follows.
         """
         made: list[str] = []
         for each in self.analyses():
@@ -177,9 +171,10 @@ class Needed:
         return made
 
     def analyses(self) -> list[int]:
-        """After how many trials this run checks the comparisons. What is asked for by its name has further runs where
-        the user gives it minutes, and all that is compared is asked for with it or lies here; else those that lie
-        here.
+        """Returns after how many trials this run checks the comparisons.
+
+        An artefact that is asked for by name gets further runs where the user gives it minutes, and all that is
+        compared is asked for with it or is here. Otherwise, the analyses are those whose choices are here.
         """
         if self._analyses is None:
             self._analyses = self._analyses_of_run()
@@ -197,17 +192,17 @@ class Needed:
 
     @property
     def sides(self) -> list[str]:
-        """The one or two that the target `compare` compares, as the configuration names them."""
+        """Returns the sides of the target `compare`, one or two, that the configuration names."""
         config = self._planned.config
         return [config[side] for side in ("one", "other") if side in config]
 
     @property
     def comparison(self) -> str:
-        """What the files of a comparison are called; '' where the configuration does not name both sides."""
+        """Returns the name of a comparison's files; '' unless the configuration names both sides."""
         return file_name(*self.sides) if len(self.sides) == 2 else ""
 
     def by_comparison(self, wildcards: Any) -> list[str]:
-        """No files, for a comparison may be of anything that lies anywhere; ends the run where a side is not named."""
+        """Returns no files, since a side may be anywhere; ends the run where a side is not named."""
         if not self.comparison:
             config = self._planned.config
             lacks = " and ".join(f"'{side}'" for side in ("one", "other") if side not in config)
@@ -247,26 +242,26 @@ class Needed:
         return [path] if is_due and not stays else []
 
     def _lacking(self, environment: str) -> list[str]:
-        """Returns the manifest of an environment that was made, but is not as it was made."""
+        """Returns the manifest of an environment that was made, but is no longer as it was made; else []."""
         lacks = self._planned.current.lacks_environment(environment)
         return [manifest_path(environment)] if lacks else []
 
     def _reference_of(self, cell: Cell) -> list[str]:
-        """Returns the reference of a cell's steps; where it has gone, a row that is there stays."""
+        """Returns the reference of a cell's steps; [] where it is gone and the cell's row stays."""
         if not self._planned.expected.has_reference(cell):
             return []
         path = reference_path(cell.facts())
         return [path] if Path(path).exists() or not self._planned.stays(cell) else []
 
     def _measured_with(self, cell: Cell) -> list[str]:
-        """The files that a cell is measured and compared with; of another machine's cell, what it is compared with."""
+        """Returns the files with which a cell is measured and compared; of another machine's cell, its reference."""
         if cell.platform in self._planned.remote:
             return self._reference_of(cell)
         own = [manifest_path(cell.environment), proof_path(cell.proof)]
         return [*own, *images_of(cell.dataset), *self._reference_of(cell)]
 
     def _compared_artefacts(self) -> list[str]:
-        """The artefacts whose results this run compares: those that it is asked for, or all that have timed steps."""
+        """Returns the artefacts whose results this run compares: those that are asked for, or all with timed steps."""
         targets = {Path(target).stem for target in self._engine.asked_targets()}
         entries = self._catalogue.entries.values()
         artefacts = [each for each in entries if {each.name, f"make_{each.owner}"} & targets]
@@ -290,7 +285,7 @@ class Needed:
 
 
 def _lying(path: str) -> list[str]:
-    """Returns a file that lies here; what does not is Snakemake's to make, where something needs it."""
+    """Returns a file that is here; a missing one is made by Snakemake where something needs it."""
     return [path] if Path(path).exists() else []
 
 
@@ -299,6 +294,6 @@ def _as_json(facts: dict[str, Any]) -> str:
 
 
 def _reference_axes(wildcards: Any) -> dict[str, Any]:
-    """Says what a reference is of."""
+    """Returns the axes of a reference: network, batch and precision."""
     axes = {"network": wildcards.network, "batch": int(wildcards.batch)}
     return axes | {"precision": precision_of(wildcards.rounded)}

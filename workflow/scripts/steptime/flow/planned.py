@@ -1,4 +1,4 @@
-"""What a run of the workflow is about: its configuration, the plan of its grid, and what of it this run can measure."""
+"""What a run is about: its configuration, the plan of its grid, and what of it this run can measure."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from steptime.say import say_sentence
 
 
 class Planned:
-    """The project's folder is `root`, the configuration as Snakemake has merged it `config`. Raises InputError."""
+    """A run's configuration and plan; `root` is the project's folder, `config` Snakemake's. Raises InputError."""
 
     def __init__(self, root: Path, config: dict[str, Any], engine: Engine) -> None:
         self.root, self.config, self.engine = root, config, engine
@@ -59,15 +59,15 @@ class Planned:
         self.here = [name for name in self.platforms if name not in self.remote]
         # A platform has a peak, and proofs, of its kind of device.
         self.on_gpu = [name for name, needs in self.platforms.items() if needs["device"] == "gpu"]
-        # The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of networks in use,
-        # of trained networks, and of single operations of a step.
+        # The cells whose merged rows the catalogues' `needs` call by these words: of training steps, of forward passes,
+        # of trainings, and of single operations.
         self.steps = self._feeding("every_cell")
         self.passes = self._feeding("passes")
         self.trainings = self._feeding("trainings")
         self.operations = self._feeding("parts")
 
     def begin(self) -> None:
-        """Says which environments are left out, and holds the folder until this process ends; the cells end with it."""
+        """Says which environments are left out, and locks the folder until this process ends, and the cells with it."""
         for sentence in self.configuration.left_out:
             say_sentence(f"Left out: {sentence}")
         self._held = holding.hold()
@@ -75,7 +75,7 @@ class Planned:
 
     @cached_property
     def shown_by(self) -> dict[str, str]:
-        """The cells that show the gradients of others, by these."""
+        """Returns, by key, the cell that shows a cell's gradients."""
         return grid.shown_by(self.plan.cells, machine.usable_cpus())
 
     def runs_on(self, environment: str, platform: str) -> bool:
@@ -84,16 +84,16 @@ class Planned:
         return configuration.fits(self.configuration.entry_of(environment), needs)
 
     def environments_on(self, wildcards: Any) -> list[str]:
-        """Returns the environments of the grid that run on the platform that a rule's wildcards name."""
+        """Returns the environments of the grid that run on the platform of a rule's wildcards."""
         return [name for name in self.environments if self.runs_on(name, wildcards.platform)]
 
     def threads_on(self, wildcards: Any) -> list[int]:
-        """Returns the thread counts of timed steps on the platform that a rule's wildcards name."""
+        """Returns the thread counts of timed steps on the platform of a rule's wildcards."""
         steps = self.steps.values()
         return sorted({each.threads for each in steps if each.platform == wildcards.platform})
 
     def cell_of(self, wildcards: Any) -> Cell:
-        """Returns the cell that a rule's wildcards name. Raises WorkflowError for one that the grid does not have."""
+        """Returns the cell of a rule's wildcards. Raises WorkflowError for one that the grid does not have."""
         key = f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
         if key not in self.plan.cells:
             raise WorkflowError(
@@ -107,15 +107,15 @@ class Planned:
         return dict.fromkeys(key for name in artefacts for key in self.plan.artefacts.get(name, []))
 
     def is_at_hand(self, key: str) -> bool:
-        """Tells whether a cell lies here as the grid asks for it."""
+        """Tells whether a cell's shard is here as the grid asks for it."""
         return Path(shard_path(key)).exists() and not self.current.differing(self.plan.cells[key])
 
     def stays(self, cell: Cell) -> bool:
-        """Tells whether the shard of a cell is not measured again, neither for what it says nor for `--force`."""
+        """Tells whether a cell's shard is not measured again, neither for its content nor for `--force`."""
         return self.current.shard(cell) and not self.engine.is_forced(shard_path(cell.key))
 
     def within_reach(self, folder: str, platforms: Iterable[str]) -> list[str]:
-        """Those platforms whose machine this run can look at, or whose results/<folder>/<platform>.json is there."""
+        """Returns the platforms whose machine this run can see, or whose results/<folder>/<platform>.json is here."""
         return [
             name
             for name in dict.fromkeys(platforms)
@@ -123,8 +123,9 @@ class Planned:
         ]
 
     def shards_at_hand(self, keys: Iterable[str]) -> list[str]:
-        """Returns the shards of cells, given by their keys. Raises WorkflowError for those that this run can neither
-        find nor measure, or may not measure anew.
+        """Returns the shards of cells, given by their keys.
+
+        Raises WorkflowError for shards that this run can neither find nor measure, or may not measure again.
         """
         keys = list(keys)
         for platform, reason in self.remote.items():
@@ -164,8 +165,8 @@ class Planned:
         """Says why this run cannot measure cells of a platform with this entry; None where it can."""
         if not self.engine.is_main:
             return None
-        # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
-        # profiles/slurm the jobs. Snakemake itself tells its executor only after the rules were read.
+        # Cells go to a cluster where jobs are counted and no host is shared: profiles/default limits the host,
+        # profiles/slurm the jobs. Snakemake itself names its executor only after the rules were read.
         if self.engine.counts_jobs:
             return (
                 None
@@ -180,13 +181,14 @@ class Planned:
         return self._why_remote(needs) is None
 
     def _capability(self, needs: dict[str, Any]) -> float | None:
-        """Returns the compute capability of this machine's GPUs, which decides for a platform that is here alone."""
+        """Returns the compute capability of this machine's GPUs; None for a platform of a cluster."""
         is_here = self.engine.is_main and "cluster" not in needs
         return placement.capability(needs) if is_here else None
 
     def _is_shown(self, artefact: str, cell: Cell) -> bool:
-        """Tells whether an artefact shows a run of `named_batches`: it is asked for by its name, or the run lies
-        here, as does the first of the result, by whose gradients the others are judged.
+        """Tells whether an artefact shows a run of `named_batches`: it is asked for by name, or the run is here.
+
+        The result's first run must be here too, whose gradients the others rely on.
         """
         needed = {cell, replace(cell, repeat=1)}
         return artefact in self.asked or all(map(self.current.shard, needed))

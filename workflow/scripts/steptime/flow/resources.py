@@ -1,4 +1,4 @@
-"""What jobs are given: their turn, CPUs and memory on this machine, and what a cluster is asked for."""
+"""What jobs get: their turn, CPUs and memory on this machine, and resources of a cluster."""
 
 import math
 from collections.abc import Callable
@@ -19,15 +19,15 @@ OPTIONS = {
 }
 # A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
 START_MINUTES = 10
-# So many references side by side, at most, and as many CPUs for each, at least: it computes two steps side by side,
-# each of which takes memory.
+# At most this many references side by side, with at least this many CPUs each: a reference computes two steps side by
+# side, each of which takes memory.
 MOST_REFERENCES = 4
 LEAST_CPUS = STEPS_AT_ONCE = 2
 
 
 class Turns:
-    """The priorities of jobs. One machine measures cells in the order of the plan: of the jobs that are ready, the
-    one of the highest priority starts first, and none of a lower one before it (`Engine.keep_turns`).
+    """The priorities of jobs. One machine measures cells in the order of the plan: of the jobs that are ready, the one
+    with the highest priority starts first, and no other one before it (`Engine.keep_turns`).
     """
 
     def __init__(self, planned: Planned) -> None:
@@ -57,7 +57,7 @@ class Turns:
 
 
 class References:
-    """How references share a machine: its memory above all."""
+    """Shares out the machine to references: above all its memory."""
 
     def __init__(self, planned: Planned, turns: Turns) -> None:
         self._planned, self._turns = planned, turns
@@ -77,7 +77,7 @@ class References:
         self.megabytes = int(0.9 * min(given_mb))
 
     def at_once(self, wildcards: Any) -> int:
-        """Says how many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
+        """Returns how many references like this may be computed side by side: much of NumPy's work uses one CPU."""
         spec = self._planned.configuration.specify(wildcards.network)
         needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
         cpus = self._planned.cores // LEAST_CPUS
@@ -88,8 +88,10 @@ class References:
         return 100 // self.at_once(wildcards)
 
     def turn(self, wildcards: Any) -> float:
-        """On this machine, right before the first cell that needs it, so that there is a first answer early. Elsewhere
-        the longest first, or all CPUs but its own would wait for it.
+        """Returns the turn of a reference.
+
+        On this machine it comes right before the first cell that needs it, for an early first answer. On a cluster the
+        longest comes first, so that the run does not end with it alone.
         """
         if not self._planned.engine.counts_jobs:
             named = wildcards.network, wildcards.batch
@@ -99,14 +101,14 @@ class References:
         return self._turns.before_cells - 1e9 / (1e9 + flops)
 
     def threads(self, wildcards: Any) -> int:
-        """Returns the CPUs that a reference takes: Snakemake tells NumPy's libraries."""
+        """Returns the CPUs of a reference; Snakemake passes them on to NumPy's libraries."""
         if self.platform:
             return self._planned.platforms[self.platform]["cores"]
         return max(1, self._planned.cores // self.at_once(wildcards))
 
 
 class Cluster:
-    """What rules ask of SLURM, by the entries of the grid's platforms."""
+    """The resources that rules ask of SLURM, by the entries of the grid's platforms."""
 
     def __init__(self, planned: Planned) -> None:
         self._entries = planned.configuration.platforms
@@ -119,8 +121,9 @@ class Cluster:
         platform: Callable[[Any], str] = lambda wildcards: wildcards.platform,
         devices: Callable[[Any], int] = lambda wildcards: 1,
     ) -> dict[str, Callable[[Any], Any]]:
-        """Returns the resources of a rule that runs on a platform, for so many seconds at most (by default a cell's),
-        on so many devices, by its wildcards; {} where no platform of the grid is a cluster's.
+        """Returns the resources of a rule that runs on a platform; {} where no platform of the grid is a cluster's.
+
+        `seconds` (by default a cell's limit), `platform` and `devices` are functions of the rule's wildcards.
         """
         if not self._is_asked:
             return {}

@@ -29,7 +29,7 @@ SAID_TO_MAKE = {
 
 
 class Running:
-    """A run, from the plan that it tells to the answer."""
+    """A run, from its plan to its answer."""
 
     def __init__(self, planned: Planned, catalogue: Catalogue, needed: Needed) -> None:
         self._planned, self._catalogue, self._needed = planned, catalogue, needed
@@ -81,9 +81,7 @@ class Running:
         self._engine.keep_turns()
 
     def end(self, succeeded: bool) -> None:
-        """Prints the answer of the run, or of what was measured until it was interrupted, where its files are, and its
-        time.
-        """
+        """Prints the answer of the run, or of what was measured before it was interrupted, its files, and its time."""
         if not succeeded:
             self._engine.cancel_what_is_left()
             self._engine.launch("page.so_far", "interrupted")
@@ -116,7 +114,7 @@ class Running:
         written.write(plan, self._planned.file)
 
     def _facts(self, guessed: dict[str, float]) -> dict[str, Any]:
-        """Says what the programs of this run are told."""
+        """Returns the facts for the programs of this run."""
         planned, cells = self._planned, self._plan.cells.values()
         waiting = [planned.cell_of(each) for each in self._engine.jobs_to_run("measure_cell")]
         shown = self._shown_so_far()
@@ -152,14 +150,14 @@ class Running:
         }
 
     def _guess(self, files: Iterable[str]) -> dict[str, float]:
-        """Returns seconds of each job, by the file that stands for it."""
+        """Returns the seconds of each job, by its file."""
         planned = self._planned
         return estimate.guess(
             files, planned.configuration, planned.cores, self._plan.cells, planned.shown_by
         )
 
     def _deadline(self, files: Collection[str]) -> float | None:
-        """When a run is to end that has minutes and measures something, in seconds since 1970; None of any other."""
+        """Returns when a run that has minutes, and measures something, is to end, in seconds since 1970; else None."""
         measured = f"results/{FOLDER}/", "results/further/"
         has_minutes = self._plan.looks and self._needed.analyses() == self._plan.looks
         if not has_minutes or not any(file.startswith(measured) for file in files):
@@ -167,7 +165,7 @@ class Running:
         return progress.commanded_at() + 60 * self._planned.repeats.minutes
 
     def _kins_of(self, files: Collection[str]) -> dict[str, list[str]]:
-        """Says what the runs that make these files share with others, by their files."""
+        """Returns the `kin` of the runs that make these files, by file."""
         paths = {shard_path(key): cell for key, cell in self._plan.cells.items()}
         return {path: estimate.kin(cell.facts()) for path, cell in paths.items() if path in files}
 
@@ -178,9 +176,7 @@ class Running:
             say_sentence(sentence)
 
     def _shown_so_far(self) -> dict[str, Any]:
-        """Says what is shown while cells are measured: how the tables of times and of ratios are made, and of which
-        cells; or {}.
-        """
+        """Returns how tables of times and ratios are made while cells are measured, and of which cells; or {}."""
         catalogue, cells = self._catalogue, self._plan.cells
         ratios = [each for each in catalogue.entries.values() if each.entry["kind"] == "ratios"]
         for artefact in catalogue.times:

@@ -1,4 +1,4 @@
-"""What the machine is on which a cell runs, and which of its CPUs a cell gets. Small collectors, one per subject."""
+"""Describes the machine on which a cell runs, and chooses its CPUs. Small collectors, one per subject."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ INSTRUCTION_SETS = {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}
 
 
 def describe() -> dict[str, Any]:
-    """Everything a reader may want to know of the machine, as plain data. `load` is of this moment."""
+    """Returns everything that a reader may want to know of the machine, as plain data. `load` is of this moment."""
     return {
         "cpu": cpu(),
         "memory_bytes": psutil.virtual_memory().total,
@@ -37,8 +37,8 @@ def describe() -> dict[str, Any]:
 
 
 def kind(description: dict[str, Any], device: str = "cpu") -> str:
-    """Returns the words that machines share whose rows may stand in one column: CPU and instruction sets, on a GPU
-    the GPUs too.
+    """Returns the words that are the same for machines that may share a column: CPU, instruction sets, on a GPU the
+    GPUs.
 
     Not memory: each kernel keeps another part of it, and no step waits for memory that it does not use.
     """
@@ -49,7 +49,7 @@ def kind(description: dict[str, Any], device: str = "cpu") -> str:
 
 
 def identify(description: dict[str, Any]) -> str:
-    """Returns a short digest of what makes a machine another one: its CPU and, where it has one, its id."""
+    """Returns a short digest of what identifies a machine: its CPU and, where it has one, its id."""
     facts = [_model(description["cpu"]), read_text(Path("/etc/machine-id"))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
@@ -60,7 +60,7 @@ def own_id() -> str:
 
 
 def cpu() -> dict[str, Any]:
-    """Model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
+    """Returns model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
     lines = (read_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()
     pairs = (line.partition(":") for line in lines)
     fields = {key.strip(): value.strip() for key, _, value in pairs}
@@ -82,13 +82,13 @@ def _model(cpu: dict[str, Any]) -> str:
 
 
 def _part(fields: dict[str, str]) -> str:
-    """Says what an ARM processor has in place of a name: its architecture, and numbers of its maker and model."""
+    """Names an ARM processor, which has no model name: its architecture, and the numbers of its maker and model."""
     numbers = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
     return " ".join([platform.processor() or platform.machine(), *numbers])
 
 
 def operating_system() -> str:
-    """Name and version of the distribution."""
+    """Returns name and version of the distribution."""
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
@@ -96,39 +96,40 @@ def operating_system() -> str:
 
 
 def slurm() -> dict[str, str] | None:
-    """Job, node and GPUs that SLURM gave; None outside a job."""
+    """Returns job, node and GPUs that SLURM gave; None outside a job."""
     names = {"job": "SLURM_JOB_ID", "node": "SLURMD_NODENAME", "gpus": "SLURM_STEP_GPUS"}
     given = {key: os.environ[name] for key, name in names.items() if name in os.environ}
     return given if "job" in given else None
 
 
 def usable_cpus() -> int:
-    """Says how many CPUs a cell may use here: those that it may run on, or fewer by a quota of control groups."""
+    """Returns how many CPUs a cell may use here: those that it may run on, or fewer by a quota of control groups."""
     allowed, quota = len(os.sched_getaffinity(0)), cgroups.cpu_quota()
     return allowed if quota is None else max(1, min(allowed, math.floor(quota)))
 
 
 def usable_bytes() -> int:
-    """Says how much memory a cell may use here: the machine's, or less by a limit of control groups."""
+    """Returns how many bytes a cell may use here: the machine's memory, or less by a limit of control groups."""
     total, limit = psutil.virtual_memory().total, cgroups.memory_limit()
     return total if limit is None else min(total, limit)
 
 
 def cpus_for(threads: int) -> list[int]:
-    """The CPUs to pin a cell to: one of each core first, then their siblings; all when `threads` asks for more."""
+    """Returns the CPUs for a cell: one of each core first, then their siblings; all when `threads` asks for more."""
     allowed = sorted(os.sched_getaffinity(0))
     return order_by_core({index: _siblings(index) for index in allowed})[:threads]
 
 
 def cpus_of_ranks(threads: int, ranks: int) -> list[int]:
-    """Returns the CPUs of several ranks, one rank's behind the other's, with no core in common if there are enough."""
+    """Returns the CPUs of several ranks, rank by rank, without common cores if there are enough."""
     chosen = cpus_for(threads * ranks)
     return chosen if ranks == 1 else sorted(chosen, key=lambda index: (_siblings(index), index))
 
 
 def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
-    """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core, of which
-    some may be no key, since they are not to be used.
+    """Returns CPU numbers so that no core comes twice before every core has come once.
+
+    `siblings` has the CPUs of the same core for each CPU; those that may not be used are no keys.
     """
     ranks = {
         index: sum(other in siblings and other < index for other in group)
@@ -152,5 +153,5 @@ def _siblings(index: int) -> tuple[int, ...]:
 
 
 def read_text(path: Path) -> str | None:
-    """Returns the content of a file of the kernel's, or None where there is none."""
+    """Returns the content of a file of the kernel's; None where there is none."""
     return text(path).strip() or None

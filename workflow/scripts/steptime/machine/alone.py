@@ -1,6 +1,6 @@
-"""One cell at a time on a machine, whatever folder and user it is of: a lock of the kernel's on a file that all share.
+"""Keeps to one cell at a time on a machine, whatever its folder and user, by a lock of the kernel's on a file for all.
 
-The kernel lets go of it when its holder ends, in whatever way.
+The kernel releases the lock when its holder ends, in whatever way.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ LOCKS = Path("/proc/locks")
 
 @contextmanager
 def alone(beside: bool = False) -> Iterator[None]:
-    """Waits until no other run measures, and keeps others out; with `beside`, all that say so may be within."""
+    """Waits until no other run measures, and keeps others out; with `beside`, all who say so may be inside."""
     file = _take(fcntl.LOCK_SH if beside else fcntl.LOCK_EX)
     try:
         yield
@@ -31,7 +31,7 @@ def alone(beside: bool = False) -> Iterator[None]:
 
 
 def _take(kind: int) -> int | None:
-    """Returns the file that is locked; None where there is none."""
+    """Returns the locked file; None where there is none."""
     folders = (os.environ[ELSEWHERE],) if ELSEWHERE in os.environ else FOLDERS
     for folder in folders:
         path = Path(folder or ".") / _name()
@@ -73,7 +73,7 @@ def _lock(file: int, kind: int) -> None:
 
 
 def _holder(file: int) -> str:
-    """Returns the process that has locked a file, in words; '' where the kernel does not tell."""
+    """Names the process that has locked a file; '' where the kernel does not say."""
     inode = str(os.fstat(file).st_ino)
     with suppress(OSError):
         for line in LOCKS.read_text().splitlines():
@@ -84,6 +84,6 @@ def _holder(file: int) -> str:
 
 
 def _name() -> str:
-    """Returns one name for a machine; nodes that a test plays on one machine have names of their own."""
+    """Names the machine; nodes that a test plays on one machine have names of their own."""
     node, host = (name.partition(".")[0] for name in (placement.name(), os.uname().nodename))
     return "steptime.lock" if node == host else f"steptime-{node}.lock"

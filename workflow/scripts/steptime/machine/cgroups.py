@@ -1,7 +1,8 @@
-"""What a container, a batch system or systemd allows this process: CPU time, memory, and the time it was held back.
+"""Reads what a container, a batch system or systemd allows this process: CPU time, memory, and how long it was held
+back.
 
-Limits of both versions of control groups count, those of the groups above too (cgroups(7); sched-bwc.rst and
-memory.rst of the kernel's documentation).
+Limits of both versions of control groups count, also those of parent groups (cgroups(7); sched-bwc.rst and memory.rst
+of the kernel's documentation).
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ PROC = Path("/proc/self")
 
 
 def cpu_quota(proc: Path = PROC) -> float | None:
-    """Says how many CPUs' time may be used, at most; None without a limit."""
+    """Returns how many CPUs' time may be used, at most; None without a limit."""
     quotas = []
     for folder in _folders("cpu", proc):
         old = [text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
@@ -24,7 +25,7 @@ def cpu_quota(proc: Path = PROC) -> float | None:
 
 
 def memory_limit(proc: Path = PROC) -> int | None:
-    """Says how many bytes may be used, at most; None without a limit."""
+    """Returns how many bytes may be used, at most; None without a limit."""
     names = ("memory.max", "memory.high", "memory.limit_in_bytes")
     texts = [text(folder / name).strip() for folder in _folders("memory", proc) for name in names]
     return min((int(text) for text in texts if text.isdigit()), default=None)
@@ -37,14 +38,14 @@ def throttling_files(proc: Path = PROC) -> list[str]:
 
 
 def throttled_seconds(texts: list[str]) -> float:
-    """Says what such files say together: microseconds in version 2, nanoseconds in version 1."""
+    """Adds up the seconds in such files: they have microseconds in version 2, nanoseconds in version 1."""
     units = {"throttled_usec": 1e6, "throttled_time": 1e9}
     pairs = [line.split() for text in texts for line in text.splitlines()]
     return sum(int(pair[1]) / units[pair[0]] for pair in pairs if pair and pair[0] in units)
 
 
 def _folders(controller: str, proc: Path) -> list[Path]:
-    """The folders of a controller for this process, from its own group to the top, as far as they are seen here."""
+    """Returns a controller's folders for this process, from its own group to the top, as far as visible here."""
     found = []
     groups = [line.split(":", 2) for line in text(proc / "cgroup").splitlines()]
     mounts = [line.split() for line in text(proc / "mountinfo").splitlines()]

@@ -1,4 +1,4 @@
-"""The energy that the processors of this machine use, where its counters may be read: RAPL by way of powercap."""
+"""Reads the energy that this machine's processors use, where its counters may be read: RAPL by way of powercap."""
 
 from pathlib import Path
 
@@ -23,18 +23,18 @@ class Counter:
 
     @property
     def known(self) -> bool:
-        """Whether there are counters, and all of them can be read."""
+        """Tells whether there are counters and all of them can be read."""
         return bool(self.last) and None not in self.last
 
     @property
     def state(self) -> str:
-        """Whether it can be read, or why not, for a reader of a table."""
+        """Says that the counters can be read, or why not, for a reader of a table."""
         if not self.zones:
             return f"this machine shows no counters of its processors' energy in {self.folder}"
         return "read" if self.known else f"this user may not read energy_uj in {self.folder}"
 
     def read(self) -> float | None:
-        """Joules since this counter was made."""
+        """Returns the joules since this counter was made."""
         if not self.known:
             return None
         now = [self._microjoules(zone) for zone in self.zones]

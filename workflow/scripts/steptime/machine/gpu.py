@@ -1,7 +1,7 @@
-"""The NVIDIA GPUs of this machine, and what those of a cell do while it is measured, through NVML.
+"""Describes the NVIDIA GPUs of this machine, and watches a cell's GPUs while it is measured, through NVML.
 
-Drivers differ in what they answer: a question that one does not know, or that a GPU has no counter for, leaves its
-answer unknown (None), and nothing fails.
+Drivers differ in what they answer. Where one does not know a question, or a GPU has no counter for it, the answer is
+None, and nothing fails.
 """
 
 import os
@@ -16,8 +16,8 @@ from steptime.machine import interference
 # A GPU gives memory back some time after the process that held it has ended.
 SETTLED_SECONDS = 10.0
 POLL_SECONDS = 0.2
-# Why a GPU's clock is lower than it could be (NVML's clocks event reasons), where it is the GPU or its supply that
-# holds it back and not a setting.
+# Why a GPU's clock is lower than it could be (NVML's clocks event reasons), where the GPU or its power supply is the
+# cause and not a setting.
 HELD_BACK = {
     "power": ("nvmlClocksEventReasonSwPowerCap", "nvmlClocksEventReasonHwPowerBrakeSlowdown"),
     "heat": ("nvmlClocksEventReasonSwThermalSlowdown", "nvmlClocksEventReasonHwThermalSlowdown"),
@@ -42,7 +42,7 @@ FULL = ("resource_exhausted", "_alloc_failed", "error_out_of_memory", "errormemo
 
 @contextmanager
 def nvml() -> Iterator[Any]:
-    """The module `pynvml`, with NVML started; None where there is no driver, or no such module beside a Snakemake."""
+    """Yields the module `pynvml`, with NVML started; None without a driver, or without that module."""
     try:
         import pynvml
 
@@ -60,7 +60,7 @@ def nvml() -> Iterator[Any]:
 
 
 def asked(module: Any, question: str, *arguments: Any) -> Any:
-    """NVML's answer; None where the driver does not know the question, or the GPU has no answer."""
+    """Returns NVML's answer; None where the driver does not know the question, or the GPU has no answer."""
     try:
         return getattr(module, question)(*arguments)
     except (module.NVMLError, AttributeError):
@@ -68,10 +68,10 @@ def asked(module: Any, question: str, *arguments: Any) -> Any:
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Says what each NVIDIA GPU of this machine is, in the order of their slots; [] where there is none.
+    """Returns what each NVIDIA GPU of this machine is, in the order of their slots; [] without any.
 
-    `index`, `uuid`, `model`, `memory_bytes`, `driver`, `cuda` (the newest that the driver knows) and what of FACTS it
-    tells. Of a GPU that is divided (MIG), each of its instances in its place.
+    Each has `index`, `uuid`, `model`, `memory_bytes`, `driver`, `cuda` (the newest that the driver knows) and what of
+    FACTS it answers. A GPU that is divided (MIG) is replaced by its instances.
     """
     with nvml() as module:
         if module is None:
@@ -87,7 +87,7 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns those of `known` that CUDA_VISIBLE_DEVICES names, by number or beginning of a UUID, as CUDA reads it."""
+    """Returns the GPUs of `known` in CUDA_VISIBLE_DEVICES, by number or beginning of a UUID, as CUDA reads it."""
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         return known
@@ -102,7 +102,7 @@ def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def at_work(uuids: list[str]) -> list[int]:
-    """Processes that hold memory of these GPUs to compute, after what has just ended has had time to let go of it."""
+    """Returns the processes that compute on these GPUs, after ended ones had time to give back their memory."""
     deadline = time.monotonic() + SETTLED_SECONDS
     with nvml() as module:
         if module is None:
@@ -117,14 +117,14 @@ def at_work(uuids: list[str]) -> list[int]:
 
 
 def was_full(reason: str) -> bool:
-    """Tells whether what stopped a worker was that a GPU's memory was full."""
+    """Tells whether a worker ended because a GPU's memory was full."""
     return any(words in reason.lower() for words in FULL)
 
 
 def driver_links(folder: Path) -> str:
-    """Returns a folder with links to the driver's libraries where the user's LD_LIBRARY_PATH leads to them, else ''.
+    """Returns a folder with links to the driver's libraries where LD_LIBRARY_PATH of the user leads to them, else ''.
 
-    Nothing else of that path reaches a worker: another CUDA would take the place of the environment's own.
+    Nothing else of that path reaches a worker: another CUDA would replace the environment's own.
     """
     for place in map(Path, filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))):
         if (place / "libcuda.so.1").exists():
@@ -137,9 +137,9 @@ def driver_links(folder: Path) -> str:
 
 
 class Watch:
-    """Reads the GPUs that a worker is shown, by UUID; what NVML does not tell stays None.
+    """Reads the GPUs that a worker can see, by UUID; None where NVML has no answer.
 
-    Nobody else may be at work on them (machine.placement), so that the memory that comes to be used is the worker's.
+    Nobody else may be at work on them (machine.placement), so that the memory that is used in addition is the worker's.
     """
 
     def __init__(self, visible: list[str]) -> None:
@@ -178,7 +178,7 @@ class Watch:
         self._note_power()
 
     def look(self, pid: int) -> None:
-        """Notes memory, and while samples are taken utilisation, clocks and power; called every half second or so."""
+        """Notes memory, and utilisation, clocks and power while samples are taken; called about every half second."""
         self._note_memory()
         if not self.sampling:
             return
@@ -192,7 +192,7 @@ class Watch:
         self._note_clocks()
 
     def columns(self) -> dict[str, Any]:
-        """The shard's columns; the share of time with a kernel at work is a mean over NVML's periods (up to 1 s)."""
+        """Returns the shard's columns. Utilisation is the share of time with a kernel at work, by NVML."""
         return {
             "peak_device_memory_bytes": self.peak,
             "device_utilisation": sum(self.shares) / len(self.shares) if self.shares else None,
@@ -201,8 +201,8 @@ class Watch:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Says what else is known of the GPUs: which they are, lowest and highest MHz (mean over the GPUs), by what
-        their energy is known, seconds for which each of HELD_BACK held a clock back.
+        """Returns what else is known of the GPUs: UUIDs, lowest and highest MHz (mean over the GPUs), how energy was
+        measured, and for how many seconds each of HELD_BACK held a clock back.
         """
         uuids = [asked(self.nvml, "nvmlDeviceGetUUID", handle) for handle in self.handles]
         facts: dict[str, Any] = {"uuids": uuids, "energy_by": self._joules()[1]}
@@ -211,7 +211,7 @@ class Watch:
         return facts | {"held_back": self.held_back}
 
     def _joules(self) -> tuple[float | None, str]:
-        """Energy over the samples, and by what it is known: a counter (Volta and newer), or power read now and then."""
+        """Returns the energy over the samples, and its source: a counter (Volta and newer), or readings of power."""
         counted = interference.growth(self.millijoules)
         if counted is not None:
             return counted / 1000, "counter"
@@ -231,7 +231,7 @@ class Watch:
             self.power[-1].append((time.monotonic(), milliwatts))
 
     def _note_clocks(self) -> None:
-        """Adds the time since the last look to what holds back the clock of any of the GPUs now."""
+        """Adds the time since the last look to each reason that now holds back the clock of any GPU."""
         now = time.monotonic()
         passed, self.last = now - (now if self.last is None else self.last), now
         reasons = 0
@@ -246,7 +246,7 @@ class Watch:
                 self.held_back[why] += passed
 
     def _settled(self) -> int | None:
-        """Bytes in use when they have stopped to change: what ended just now gives its memory back late."""
+        """Returns the bytes in use once they no longer change: what has just ended gives memory back late."""
         deadline = time.monotonic() + SETTLED_SECONDS
         used = self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
         while used is not None and time.monotonic() < deadline:
@@ -257,7 +257,7 @@ class Watch:
         return used
 
     def _sum(self, question: str, take: Any = int, *arguments: Any) -> int | None:
-        """Returns the sum over the GPUs of what `take` finds in the answers; None where one of them has none."""
+        """Returns the sum over the GPUs of what `take` makes of the answers; None where one has no answer."""
         found = [asked(self.nvml, question, handle, *arguments) for handle in self.handles]
         return None if not found or None in found else sum(map(take, found))
 

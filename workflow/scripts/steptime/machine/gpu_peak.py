@@ -1,14 +1,14 @@
-"""What a GPU itself can do: operations of matrix products, bytes of its memory, bytes between it and the host.
+"""Measures what a GPU itself can do: operations of matrix products, bytes of its memory, bytes between it and the host.
 
     workflow/scripts/launch machine.gpu_peak --platform local-gpu --threads 2 --environments torch-1.4-cuda \
         --output results/peaks/local-gpu.json
 
 The products are cuBLAS's: of float32 as it is, of float32 rounded to TF32, and of bfloat16, of the size in SIZES that
-goes fastest, on random numbers (zeros cost less power, and go faster). The bytes are those of copies within the GPU's
-memory, counted as read and as written, as STREAM does. Transfers are counted once, from and to memory of the host that
-is pinned, and that is not; and from the first GPU to each other one that the platform has. All are timed by the GPU's
-own events. The libraries are those of one of the environments; no framework is imported. Where it cannot be measured,
-the file says why (`reason`) in place of numbers.
+is fastest, on random numbers (zeros cost less power, and are faster). The bytes are those of copies within the GPU's
+memory, counted as read and as written, as STREAM does. Transfers are counted once: from and to memory of the host that
+is pinned, and that is not; and from the first GPU to each other one that the platform has. The GPU's own events time
+all of them. The libraries are those of one of the environments; no framework is imported. Where the peak cannot be
+measured, the file has a `reason` and no numbers.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def measure(platform: str, environments: list[str]) -> dict[str, Any]:
-    """Says what `measure_here` returns in a process that sees the GPUs of a cell; {"reason"} where it fails."""
+    """Returns what `measure_here` returns in a process that sees a cell's GPUs; {"reason"} where it fails."""
     try:
         libraries = find_libraries(environments)
     except CudaError as error:
@@ -109,7 +109,7 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
 
 
 def find_libraries(environments: list[str]) -> dict[str, Path]:
-    """Paths of CUDA's run time and of cuBLAS, by their names, of the first environment that brings both."""
+    """Returns the paths of CUDA's run time and of cuBLAS, by their names, from the first environment that has both."""
     for name in environments:
         packages = project.environment(name).absolute() / "lib"
         found = {
@@ -123,8 +123,8 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
 
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
-    """Says what the first GPU that this process sees reaches: `flops_per_second` of float32, `bytes_per_second`, each
-    product, copy and transfer that is known here, and `peers` (`peer_speed`); {"reason"} where a call fails.
+    """Measures the first GPU that this process sees: `flops_per_second` of float32, `bytes_per_second`, each product,
+    copy and transfer that it can do, and `peers` (`peer_speed`); {"reason"} where a call fails.
     """
     try:
         cuda = Cuda(libraries)
@@ -156,7 +156,7 @@ def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
 
 
 def product_speeds(cuda: "Cuda", kind: int, computed: int) -> dict[int, float]:
-    """Operations per second of products of square matrices of numbers of a `kind`, 2 size^3 each, by their size."""
+    """Returns operations per second of products of square matrices of a `kind` of numbers, 2 size^3 each, by size."""
     found = {}
     for size in SIZES:
         width = 4 if kind == FLOAT32 else 2
@@ -174,7 +174,7 @@ def product_speeds(cuda: "Cuda", kind: int, computed: int) -> dict[int, float]:
 
 
 def copy_speed(cuda: "Cuda", direction: int, kind: str) -> float:
-    """Bytes per second of copies within the GPU, or between it and memory of the host of a kind."""
+    """Returns bytes per second of copies within the GPU, or between it and a kind of the host's memory."""
     size = DEVICE_BYTES if direction == WITHIN else HOST_BYTES
     other = {"device": cuda.memory, "pinned": cuda.pinned, "pageable": pageable}[kind]
     with cuda.memory(size) as here, other(size) as there:
@@ -183,7 +183,7 @@ def copy_speed(cuda: "Cuda", direction: int, kind: str) -> float:
 
 
 def peer_speed(cuda: "Cuda", device: int) -> dict[str, Any]:
-    """`bytes_per_second` from the first GPU to another, and whether they go there `directly`, not through the host."""
+    """Returns `bytes_per_second` from the first GPU to another, and whether `directly`, not through the host."""
     directly = cuda.reach(device)
     with cuda.memory(HOST_BYTES) as here, cuda.memory(HOST_BYTES, device) as there:
         work = partial(cuda.copy_to_peer, there, device, here, HOST_BYTES)
@@ -192,7 +192,7 @@ def peer_speed(cuda: "Cuda", device: int) -> dict[str, Any]:
 
 
 def shortest(cuda: "Cuda", work: Callable[[], Any]) -> float:
-    """Returns seconds of the fastest of many times that `work` was done, of blocks that the GPU's events see."""
+    """Returns the seconds of `work`, the fastest of many blocks that the GPU's events time."""
     work()
     once = cuda.seconds(work, 1)
     times = max(1, int(SECONDS / 5 / max(once, 1e-7)))
@@ -201,13 +201,13 @@ def shortest(cuda: "Cuda", work: Callable[[], Any]) -> float:
 
 @contextmanager
 def pageable(size: int) -> Iterator[int]:
-    """Memory of the host as any program has it, written to once."""
+    """Yields ordinary memory of the host that was written to once."""
     values = np.ones(size, np.uint8)
     yield values.ctypes.data
 
 
 class Cuda:
-    """The few calls of CUDA's that are needed, of libraries given by their paths. They raise CudaError."""
+    """The few calls of CUDA that are needed, from libraries given by their paths. They raise CudaError."""
 
     def __init__(self, libraries: dict[str, Path]) -> None:
         try:
@@ -228,14 +228,14 @@ class Cuda:
         self._check(getattr(self.runtime, name)(*arguments), name, FAILURES)
 
     def count(self) -> int:
-        """Says how many GPUs this process sees."""
+        """Returns how many GPUs this process sees."""
         number = ctypes.c_int()
         self.call("cudaGetDeviceCount", ctypes.byref(number))
         return number.value
 
     @contextmanager
     def memory(self, size: int, device: int = 0) -> Iterator[int]:
-        """Memory of a GPU, as its address."""
+        """Yields the address of memory of a GPU."""
         address = ctypes.c_void_p()
         self.call("cudaSetDevice", device)
         self.call("cudaMalloc", ctypes.byref(address), ctypes.c_size_t(size))
@@ -247,7 +247,7 @@ class Cuda:
 
     @contextmanager
     def pinned(self, size: int) -> Iterator[int]:
-        """Memory of the host that stays where it is, as its address."""
+        """Yields the address of pinned memory of the host."""
         address = ctypes.c_void_p()
         self.call("cudaMallocHost", ctypes.byref(address), ctypes.c_size_t(size))
         try:
@@ -256,12 +256,12 @@ class Cuda:
             self.call("cudaFreeHost", address)
 
     def copy(self, target: int, source: int, size: int, direction: int) -> None:
-        """Copies bytes; from and to pinned memory it may return before they are there."""
+        """Copies bytes; with pinned memory, it may return before they have arrived."""
         pointers = ctypes.c_void_p(target), ctypes.c_void_p(source), ctypes.c_size_t(size)
         self.call("cudaMemcpyAsync", *pointers, direction, None)
 
     def reach(self, device: int) -> bool:
-        """Lets the first GPU write to the memory of another `device`; False where the two have no way of their own."""
+        """Lets the first GPU write to the memory of another `device`; False where no direct way joins them."""
         able = ctypes.c_int()
         self.call("cudaDeviceCanAccessPeer", ctypes.byref(able), 0, device)
         if able.value:
@@ -275,7 +275,7 @@ class Cuda:
         self.call("cudaMemcpyPeerAsync", *pointers, ctypes.c_size_t(size), None)
 
     def multiply(self, size: int, values: int, result: int, kind: int, computed: int) -> bool:
-        """Returns a product of a square matrix with its transpose; False where this kind of numbers is not known."""
+        """Multiplies a square matrix by its transpose; returns False where this kind of numbers is not known."""
         one, none = ctypes.c_float(1), ctypes.c_float(0)
         matrix = ctypes.c_void_p(values), kind, size
         code = self.blas.cublasGemmEx(

@@ -1,4 +1,4 @@
-"""What else the machine did while samples were taken: other processes, other guests of its host, the clock's rate."""
+"""Measures what else the machine did while samples were taken: other processes, other guests of its host, the clock."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,10 @@ MEASURED = ("foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kernel's counters at one moment: CPU seconds of all CPUs; of the cell's own the mean seconds that were stolen
-    and the mean MHz; seconds in which a quota held its control groups back.
+    """The kernel's counters at one moment.
+
+    CPU seconds of all CPUs; for the cell's own CPUs, the mean stolen seconds and the mean MHz; and the seconds for
+    which a quota held its control groups back.
     """
 
     busy_seconds: float
@@ -29,7 +31,7 @@ class Snapshot:
 
 
 def disturbed(seen: Mapping[str, Any]) -> bool:
-    """Tells whether what `between` gave is beyond the limits; what is not known (None or NaN) is within them."""
+    """Tells whether values of `between` exceed the limits; unknown ones (None or NaN) do not."""
     return bool(
         (seen.get("foreign_cpus") or 0) > MOST_FOREIGN_CPUS
         or (seen.get("steal_share") or 0) > MOST_STEAL_SHARE
@@ -38,17 +40,17 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
 
 
 def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
-    """Returns the machine now; of `cpus` or of all, what was stolen and the clock rate."""
+    """Reads the machine's counters now; stolen time and clock rate of `cpus`, or of all."""
     return parse(Path("/proc/stat").read_text(), Path("/proc/cpuinfo").read_text(), cpus)
 
 
 def parse(
     stat: str, cpuinfo: str, cpus: Iterable[int] | None = None, throttling: list[str] | None = None
 ) -> Snapshot:
-    """Returns a snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of
+    """Makes a snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of
     cpuinfo and of control groups' cpu.stat.
 
-    Where containers number their CPUs anew, `cpus` are not among them: then all count.
+    Where containers renumber their CPUs, `cpus` are not among them: then all count.
     """
     times = {
         name: [int(count) for count in counts[:8]]
@@ -71,7 +73,7 @@ def parse(
 
 
 def growth(readings: Sequence[float | None]) -> float | None:
-    """Says what a counter grew by in windows, from readings at the ends of each; None where one is missing."""
+    """Returns how much a counter grew within windows, from readings at the ends of each; None where one is missing."""
     known = [reading for reading in readings if reading is not None]
     if not known or len(known) < len(readings) or len(known) % 2:
         return None
@@ -81,11 +83,12 @@ def growth(readings: Sequence[float | None]) -> float | None:
 def between(
     snapshots: Sequence[Snapshot], wall_seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
-    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`; None is what is not known.
+    """Returns the interference over `wall_seconds` in which the worker itself used `cpu_seconds`; None for unknown
+    values.
 
-    `snapshots` are of the beginning and the end of each window. `foreign_cpus` others kept busy, `steal_share` of its
-    CPUs' time went to other guests, `frequency_ratio` is the clock rate after by that before, for `throttled_seconds` a
-    quota held it back.
+    `snapshots` are of the beginning and the end of each window. `foreign_cpus` is how many CPUs others kept busy,
+    `steal_share` the share of its CPUs' time that other guests took, `frequency_ratio` the clock rate after divided by
+    that before, and `throttled_seconds` is how long a quota held it back.
     """
 
     def grown(name: str) -> float | None:
@@ -101,7 +104,7 @@ def between(
 
 
 def _rates(cpuinfo: str) -> dict[int, float]:
-    """MHz of each CPU, where the text of /proc/cpuinfo tells."""
+    """Returns the MHz of each CPU, where /proc/cpuinfo has them."""
     rates: dict[int, float] = {}
     cpu = -1
     for line in cpuinfo.splitlines():

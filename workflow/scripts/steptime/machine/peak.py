@@ -1,17 +1,17 @@
-"""What this machine itself can do at each thread count: float32 operations and bytes of memory per second.
+"""Measures what this machine itself can do at each thread count: float32 operations and bytes of memory per second.
 
     workflow/scripts/launch machine.peak --threads 1 2 --output results/peaks/local-cpu.json
     workflow/scripts/launch machine.peak --threads 2      prints what this very process reaches
 
 The operations are those of matrix products with numpy's BLAS: one product on each thread at a time, of the size in
-SIZES that goes fastest. The bytes are those of STREAM (McCalpin 1995, "Memory bandwidth and machine balance in current
+SIZES that is fastest. The bytes are those of STREAM (McCalpin 1995, "Memory bandwidth and machine balance in current
 high performance computers"): bytes that a program reads and writes, of the fastest of copy, scale and add, on arrays of
 at least four times the last cache. Both are the best that a library call was seen to reach, not a data sheet's number:
 better kernels, or an algorithm that needs fewer operations than are counted (Winograd's), can come out above them.
 
-Each thread count is measured in a process of its own with a worker's clean environment, since a variable of the shell's
-such as OPENBLAS_CORETYPE would halve it. While something else is at work on the machine it is measured again, up to
-TRIES times; where it stays so, the peak says that it is low.
+Each thread count is measured in a process of its own with a worker's clean environment, since a variable of the shell
+such as OPENBLAS_CORETYPE would halve it. While something else is at work on the machine, it is measured again, up to
+TRIES times; if that does not help, the peak says that it is low.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def measure(threads: int) -> dict[str, Any]:
-    """What `measure_once` returns, of the first try without interference or else of the fastest; `disturbed` says."""
+    """Returns what `measure_once` returns, of the first undisturbed try, or else the fastest (`disturbed`)."""
     tries: list[dict[str, Any]] = []
     with alone():
         while len(tries) < TRIES and not (tries and not tries[-1]["disturbed"]):
@@ -83,7 +83,7 @@ def measure(threads: int) -> dict[str, Any]:
 
 
 def measure_once(threads: int) -> dict[str, Any]:
-    """Says what `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
+    """Returns what `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
     command = [sys.executable, "-m", "steptime.machine.peak", "--threads", str(threads)]
     clean = isolated(ONE_THREAD, "cpu", str(SCRIPTS))
     done = subprocess.run(command, env=clean, stdout=subprocess.PIPE, text=True)
@@ -95,8 +95,10 @@ def measure_once(threads: int) -> dict[str, Any]:
 
 
 def measure_here(threads: int) -> dict[str, Any]:
-    """Says what this process reaches on the CPUs of a cell with as many threads: `flops_per_second`,
-    `bytes_per_second`, each size (`products`) and kernel (`streams`), and the interference meanwhile.
+    """Measures this process on a cell's CPUs with as many threads.
+
+    Returns `flops_per_second`, `bytes_per_second`, each size (`products`) and kernel (`streams`), and the interference
+    during the measurement.
     """
     cpus = machine.cpus_for(threads)
     os.sched_setaffinity(0, cpus)
@@ -123,7 +125,7 @@ def measure_here(threads: int) -> dict[str, Any]:
 
 
 def disk_speed(folder: Path, total: int = DISK_BYTES) -> float | None:
-    """Bytes per second that are read of a new file in a folder, past the kernel's cache; None where it has no disk."""
+    """Returns bytes per second when a folder's new file is read, past the kernel's cache; None where it has no disk."""
     block = mmap.mmap(-1, BLOCK_BYTES)
     block.write(os.urandom(BLOCK_BYTES))
     try:
@@ -147,7 +149,7 @@ def _past_cache(path: str, flags: int) -> int:
 
 
 def product_speed(size: int, threads: int) -> float:
-    """Operations per second of float32 products of square matrices, 2 size^3 each, one on each thread at a time."""
+    """Returns operations per second of float32 products of square matrices, 2 size^3 each, one on each thread."""
     operations = 2 * size**3
     times = max(1, round(PASS_OPERATIONS / operations))
 
@@ -165,7 +167,7 @@ def product_speed(size: int, threads: int) -> float:
 
 
 def stream_speed(name: str, array_bytes: int, threads: int) -> float:
-    """Bytes read and written per second by a memory kernel on arrays of `array_bytes`, a share for each thread."""
+    """Returns bytes read and written per second by a memory kernel on `array_bytes`, shared by all threads."""
     touched, kernel = STREAMS[name]
     length = array_bytes // 4 // threads
 
@@ -178,7 +180,7 @@ def stream_speed(name: str, array_bytes: int, threads: int) -> float:
 
 
 def shortest_pass(prepare: Callable[[], Callable[[], None]], threads: int) -> float:
-    """Seconds of the shortest pass within SECONDS; in a pass every thread does once what its `prepare` returned."""
+    """Returns seconds of the shortest pass within SECONDS; every thread calls once what `prepare` returned."""
     stamps: list[float] = []
     barrier = threading.Barrier(threads, action=lambda: stamps.append(time.perf_counter()))
 
@@ -202,7 +204,7 @@ def shortest_pass(prepare: Callable[[], Callable[[], None]], threads: int) -> fl
 
 
 def last_cache_bytes() -> int:
-    """Bytes of all last-level caches of the machine together; 0 where the kernel does not tell."""
+    """Returns the bytes of all last-level caches of the machine together; 0 where the kernel does not say."""
     caches = [cache for package in topology.packages() for cache in package["caches"]]
     last = max((cache["level"] for cache in caches), default=0)
     return sum(cache["bytes"] for cache in caches if cache["level"] == last)

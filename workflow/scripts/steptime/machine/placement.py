@@ -1,6 +1,6 @@
-"""Whether a machine is of the platform that a cell is for: a cell in the wrong place must never become a number.
+"""Checks that a machine is of the platform that a cell is for: a cell in the wrong place must never become a number.
 
-What a platform needs is its entry in config/platforms.yaml, or in the user's own file of platforms.
+A platform's needs are its entry in config/platforms.yaml, or in the user's own file of platforms.
 """
 
 import os
@@ -18,17 +18,17 @@ GPUS_BY_SLURM = "STEPTIME_GPUS_BY_SLURM"
 
 
 def entry(platform: str) -> dict[str, Any]:
-    """Says what the configuration of the run says of a platform; nothing where the program is not part of a run."""
+    """Returns the entry of a platform in the run's configuration; {} where the program is not part of a run."""
     return run.facts().get("platforms", {}).get(platform, {})
 
 
 def nodes_of(needs: dict[str, Any], devices: int) -> int:
-    """Says how many nodes a cell on so many devices has of a platform with this entry."""
+    """Returns how many nodes of a platform with this entry a cell on so many devices has."""
     return needs.get("cluster", {}).get("nodes", 1) if devices > 1 else 1
 
 
 def refusal(platform: str) -> str | None:
-    """Why this machine, or who is at work on its GPUs or SLURM's node, forbids to measure the platform; or None."""
+    """Says why this machine cannot measure the platform: it is another, or others are at work on it; or None."""
     needs = entry(platform)
     lacks = lacking(needs)
     if not lacks and "SLURM_JOB_ID" in os.environ:
@@ -41,7 +41,7 @@ def refusal(platform: str) -> str | None:
 
 
 def lacking(needs: dict[str, Any]) -> str | None:
-    """Returns the first thing that the platform needs and this machine does not have; None where it has everything."""
+    """Names the first thing that the platform needs and this machine lacks; None where it has everything."""
     if "cpu" in needs and not _has_words(model := machine.cpu()["model"], needs["cpu"]):
         return f"its processor is '{model}', and '{needs['cpu']}' is needed"
     if needs.get("device") == "gpu" or "gpu" in needs:
@@ -61,7 +61,7 @@ def lacking(needs: dict[str, Any]) -> str | None:
 
 
 def is_here(needs: dict[str, Any]) -> bool:
-    """Tells whether this very machine is a platform with this entry, and no cluster gives it."""
+    """Tells whether this machine itself, and no cluster's, is a platform with this entry."""
     return "cluster" not in needs and lacking(needs) is None
 
 
@@ -85,7 +85,7 @@ def at_work(uuids: list[str]) -> str | None:
 
 
 def name() -> str:
-    """Returns the node's name where SLURM gave the node, this host's otherwise."""
+    """Returns the node's name in a SLURM job, this host's elsewhere."""
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
@@ -97,7 +97,7 @@ def own_gpus() -> list[dict[str, Any]]:
 
 
 def fitting_gpus(needs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns those of them that are the model which a platform needs."""
+    """Returns the GPUs that this process may use and that are of the platform's model."""
     known = own_gpus()
     return [each for each in known if "gpu" not in needs or _is_model(each["model"], needs["gpu"])]
 
@@ -109,13 +109,13 @@ def capability(needs: dict[str, Any]) -> float | None:
 
 
 def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
-    """Returns the variables that show a worker the first `count` GPUs that fit: by UUID, the same in any container."""
+    """Returns the variables that show a worker the first `count` fitting GPUs, by UUID, as in any container."""
     uuids = [each["uuid"] for each in fitting_gpus(needs)[:count]]
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(uuids)}
 
 
 def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
-    """Returns those of GRES=gpu:k80:2(IDX:0-1) of the job's nodes, by their type; their numbers stand in for UUIDs."""
+    """Returns the GPUs of a job, such as GRES=gpu:k80:2(IDX:0-1), by their type; numbers replace UUIDs."""
     shown = subprocess.check_output(["scontrol", "-d", "show", "job", job], text=True)
     granted = [word.partition("(")[0] for word in shown.split() if word.startswith("GRES=gpu:")]
     parts = [each.split(":") for each in granted]
@@ -124,10 +124,10 @@ def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
 
 
 def _has_words(text: str, wanted: str) -> bool:
-    """Tells whether the words stand in the text one after another, whole: "v3" is not in "v30"."""
+    """Tells whether a text has these words in succession, whole: "v3" is not in "v30"."""
     return f" {' '.join(wanted.split())} ".casefold() in f" {' '.join(text.split())} ".casefold()
 
 
 def _is_model(model: str, wanted: str) -> bool:
-    """Whether it is this very model: a GTX 1080 Ti is no GTX 1080. Newer drivers write "NVIDIA" before the name."""
+    """Tells whether it is this very model: a GTX 1080 Ti is no GTX 1080. New drivers write "NVIDIA" before it."""
     return model.casefold().removeprefix("nvidia ") == wanted.casefold().removeprefix("nvidia ")

@@ -1,4 +1,4 @@
-"""What the kernel tells of a worker and the programs below it: some frameworks are programs that Python speaks to."""
+"""Reads what the kernel says of a worker and the programs below it: some frameworks are programs that Python calls."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ ENDING_SECONDS = 5.0
 
 
 def ancestors() -> Iterator[int]:
-    """Returns the processes above this one, the nearest first."""
+    """Yields the processes above this one, the nearest first."""
     return (each.pid for each in psutil.Process().parents())
 
 
@@ -47,7 +47,7 @@ def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
 
 
 def memory(pid: int) -> tuple[int, int | None]:
-    """Resident bytes now, of a process and those below it, and their high-water marks (VmRSS and VmHWM of proc(5))."""
+    """Returns resident bytes of a process and those below it, now and at most (VmRSS and VmHWM of proc(5))."""
     resident, peak = 0, 0
     for member in family(pid):
         for line in text(f"/proc/{member}/status").splitlines():
@@ -60,13 +60,13 @@ def memory(pid: int) -> tuple[int, int | None]:
 
 
 def proportional_memory(pid: int) -> int:
-    """Resident bytes of a process and those below it, pages that they share counted once (Pss of proc(5))."""
+    """Returns resident bytes of a process and those below it, with shared pages counted once (Pss of proc(5))."""
     texts = (text(f"/proc/{member}/smaps_rollup") for member in family(pid))
     lines = (line.split() for text in texts for line in text.splitlines())
     return sum(int(words[1]) * 1024 for words in lines if words[:1] == ["Pss:"])
 
 
 def kernel_kills() -> int:
-    """Says how many processes the kernel has killed for want of memory since boot."""
+    """Returns how many processes the kernel has killed for want of memory since it was started."""
     lines = text("/proc/vmstat").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

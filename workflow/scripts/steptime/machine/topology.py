@@ -1,4 +1,4 @@
-"""How the machine is built: packages, cores, caches, memory nodes and devices on its buses, as the kernel tells it.
+"""Describes how the machine is built: packages, cores, caches, memory nodes and devices, as the kernel reports it.
 
 workflow/scripts/launch machine.topology --output results/topology/local-cpu.json
 """
@@ -59,7 +59,7 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
 
 
 def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
-    """Returns every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter too low."""
+    """Returns every memory node: its `cpus`, and `bytes` from zoneinfo (proc(5)); MemTotal may be a quarter too low."""
     pages: dict[int, int] = {}
     node = 0
     for words in map(str.split, (read_text(zones) or "").splitlines()):
@@ -75,7 +75,7 @@ def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
 
 
 def devices(folder: Path = PCI) -> list[dict[str, Any]]:
-    """Every PCI device of a kind in CLASSES: `kind`, memory `node` (-1 where unknown), link `speed` and `width`."""
+    """Returns every PCI device of a kind in CLASSES: `kind`, memory `node` (-1: unknown), link `speed` and `width`."""
     found = []
     for device in sorted(folder.glob("*")):
         code = (read_text(device / "class") or "0x000000").removeprefix("0x")

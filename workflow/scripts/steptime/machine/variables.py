@@ -2,13 +2,13 @@
 
 import os
 
-# What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
-# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP or another CUDA.
+# What a worker inherits. Variables for threads, Python's own and the like must come from the cell alone. The user's
+# LD_LIBRARY_PATH would bring in another OpenMP or another CUDA.
 INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
 
 
 def isolated(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
-    """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
+    """Returns a worker's environment variables: some inherited, Python's isolation, its `path`, the cell's own."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     own = {
         "PYTHONPATH": path,

@@ -42,7 +42,7 @@ def supplier(name: str) -> Callable[..., dict[str, str]] | None:
 
 
 def digest(name: str) -> str:
-    """Digest of what a step does, with the modules of this folder that it imports; '' for no step."""
+    """Returns the digest of what a step does, with the modules of this folder that it imports; '' for no step."""
     if not name:
         return ""
     # Of this folder alone: an edit elsewhere in the workflow makes no other environment.

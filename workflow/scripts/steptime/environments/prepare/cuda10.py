@@ -1,8 +1,8 @@
-"""Stand-ins for the two libraries of CUDA 10.0 that no package brings: cuFFT and cuSOLVER.
+"""Stand-ins for two libraries of CUDA 10.0 that no package brings: cuFFT and cuSOLVER.
 
-TensorFlow 1.15 opens seven libraries of CUDA when it starts and uses no GPU where one is missing. The package cntk-gpu
-brings five of them. Of the other two, TensorFlow asks when something is transformed or solved, which no network here
-does: empty ones will do, beside the real five.
+TensorFlow 1.15 opens seven libraries of CUDA when it starts, and uses no GPU where one is missing. The package cntk-gpu
+brings five of them. TensorFlow calls the other two when something is transformed or solved, which no network here does:
+empty ones are enough, beside the real five.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Unpacks packages of an older Debian below an environment: without root, and without the machine's own apt knowing."""
+"""Unpacks packages of an older Debian below an environment, without root and without this machine's own apt."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ OF_THE_SYSTEM = ("libc6", "libgcc-s1", "libstdc++6", "libcrypt1", "gcc-10-base",
 def unpack(
     target: Path, run: Callable, release: str, packages: Sequence[str], alone: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Unpacks `packages` with all that they need, and `alone` without, below `target`; their versions by name.
+    """Unpacks `packages` with all that they need, and `alone` without, below `target`; returns versions by name.
 
     Only the archive's signed index decides what is taken. Raises InstallError.
     """
@@ -49,7 +49,7 @@ def unpack(
 
 
 def _configure(root: Path, run: Callable, release: str) -> list[str | Path]:
-    """Returns the command apt-get with folders of its own below `root` and nothing but `release` as a source."""
+    """Returns the command apt-get, with folders of its own below `root` and only `release` as a source."""
     for folder in ("etc", "state/lists/partial", "cache/archives/partial"):
         (root / folder).mkdir(parents=True)
     (root / "state/status").touch()
@@ -75,7 +75,7 @@ def _configure(root: Path, run: Callable, release: str) -> list[str | Path]:
 
 
 def _mirror(run: Callable) -> str:
-    """Address of an archive of Debian: what the user named, or that of this machine's own packages."""
+    """Returns the address of an archive of Debian: the user's, or that of this machine's own packages."""
     if named := os.environ.get(MIRROR):
         return named
     listed = run(

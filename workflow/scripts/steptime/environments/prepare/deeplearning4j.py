@@ -1,7 +1,7 @@
-"""Deeplearning4j 1.0.0-beta7, from a folder that the user names: Maven Central alone has its archives.
+"""Deeplearning4j 1.0.0-beta7, from a folder that the user names: its archives are only on Maven Central.
 
-Both builds of its native library are copied, since several machines may share an environment: the
-worker takes the one for its processor. Each is loaded once here, which unpacks it.
+Both builds of its native library are copied, since several machines may share an environment: the worker takes the
+build for its processor. Each is loaded once here, which unpacks it.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""libgfortran.so.3 (GCC 4 to 6), with which MXNet 1.0 is linked: taken from the wheel of numpy, which brings a copy.
+"""libgfortran.so.3 (GCC 4 to 6), with which MXNet 1.0 is linked, from numpy's wheel, which brings a copy.
 
-No distribution of today has that version, and numpy's copy has a name of its own, so it gets its old one by a link.
+No distribution of today has that version. numpy's copy has a name of its own, so a link gives it the old one.
 """
 
 from collections.abc import Callable

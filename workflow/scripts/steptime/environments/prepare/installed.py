@@ -1,7 +1,7 @@
-"""Packages that a Python of this machine has already, in the versions of the file: nothing is downloaded.
+"""Packages that a Python of this machine has already, in the file's versions: nothing is downloaded.
 
-For machines without a network whose CUDA builds somebody else has installed. The environment is one of its own, with
-the workflow's settings and caches; it only looks into the folders of that Python's packages.
+For machines without a network on which somebody else has installed CUDA builds. The environment has its own settings
+and caches; it only looks into the folders of that Python's packages.
 """
 
 import json
@@ -25,9 +25,9 @@ print(json.dumps([found, list(dict.fromkeys(folders))]))
 def supply(
     prefix: Path, wanted: pins.Pins, run: Callable[..., CompletedProcess[str]]
 ) -> dict[str, str]:
-    """Makes the environment of the first Python that has everything; its packages with their versions.
+    """Makes the environment of the first Python that has every package; returns the packages with their versions.
 
-    Only those of the file, and NVIDIA's. Raises InstallError where there is none.
+    Only the packages of the file, and NVIDIA's, count. Raises InstallError where no Python has them.
     """
     lacking = f"no Python {wanted.python} is on PATH"
     for python in interpreter.candidates(wanted.python):
@@ -62,12 +62,12 @@ def supply(
 
 
 def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str, str]:
-    """Says what a reader must know."""
+    """Returns what a reader must know of the packages."""
     return {"packages": "those that a Python of this machine had already"}
 
 
 def _packages(python: Path) -> tuple[dict[str, str], list[str]]:
-    """Versions by normalised name, and the folders that they lie in; {} of a Python that does not answer."""
+    """Returns a Python's packages by normalised name, and the folders that they are in; {} where it does not answer."""
     done = subprocess.run([python, "-I", "-c", QUESTION], capture_output=True, text=True)
     if done.returncode:
         return {}, []

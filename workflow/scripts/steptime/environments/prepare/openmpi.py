@@ -1,9 +1,9 @@
-"""A stand-in for Open MPI 1.10, with which the packages of CNTK 2 are linked and which a single process never calls.
+"""A stand-in for Open MPI 1.10, with which the packages of CNTK 2 are linked, and which a single process never calls.
 
-The libraries of CNTK ask for libmpi.so.12 and libmpi_cxx.so.1 when they are loaded. No distribution of today has them,
-and no package index. The stand-in is compiled from the names that CNTK's libraries leave open: a function that is
-called says its name and ends the process, an object is a piece of empty memory. It lies beside those libraries, which
-look there first.
+CNTK's libraries ask for libmpi.so.12 and libmpi_cxx.so.1 when they are loaded. No distribution of today has them, and
+no package index. The stand-in is compiled from the names that CNTK's libraries leave undefined: a function that is
+called prints its name and ends the process, an object is a piece of empty memory. It is beside those libraries, where
+they look first.
 """
 
 import re

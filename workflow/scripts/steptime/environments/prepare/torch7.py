@@ -25,7 +25,7 @@ WITHOUT = shutil.ignore_patterns(".git")
 
 
 def prepare(prefix: Path, run: Callable) -> dict[str, str]:
-    """Compiles Torch7 below `prefix`/torch7 with LuaJIT and OpenBLAS below `prefix`/debian; what it was made of."""
+    """Compiles Torch7 below `prefix`/torch7, LuaJIT and OpenBLAS below `prefix`/debian; returns what it is made of."""
     source = _source()
     for program in COMPILERS:
         if shutil.which(program) is None:
@@ -133,7 +133,7 @@ def _compile(folder: Path, prefix: Path, run: Callable) -> None:
 
 
 def _paths(home: Path) -> str:
-    """Says where LuaJIT looks for what is written in Lua."""
+    """Returns the paths on which LuaJIT looks for Lua modules."""
     return f"{home}/lua/?.lua;{home}/lua/?/init.lua"
 
 
@@ -142,7 +142,7 @@ def _searched(libraries: Path) -> str:
 
 
 def _commit(folder: Path, run: Callable) -> str:
-    """Returns the commit that a clone stands at; without its history nobody knows."""
+    """Returns the commit of a clone; without its history nobody knows."""
     done = (
         run("git", "-C", folder, "rev-parse", "--short=7", "HEAD")
         if (folder / ".git").exists()
