@@ -1,7 +1,8 @@
-"""Runs one of the workflow's programs, as `python -m` does; a mistake or a full disk ends it with one sentence, and a
-reader that is gone, as `head` is after ten lines, with none.
+"""Runs one of the workflow's programs, as `python -m` does.
 
     workflow/scripts/launch carry.pack pack --to results.tar.gz
+
+A mistake or a full disk ends it with one sentence; a reader that is gone, as `head` is after ten lines, with none.
 """
 
 import errno
@@ -23,7 +24,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
-    """Command line: the program's module and its own arguments."""
+    """Runs the command line: the program's module and its own arguments."""
     del sys.argv[0]
     name = next(iter(sys.argv), "launch")
     with said_in_words(name):
@@ -52,7 +53,7 @@ def _require_program(named: list[str]) -> None:
 
 @contextmanager
 def said_in_words(name: str) -> Iterator[None]:
-    """Ends a program of this name, whatever stops it, as this module says."""
+    """Ends a program of this name with a sentence, whatever stops it (see above)."""
     try:
         yield
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever stops the program that writes them."""
+"""Writes files that are there whole or not at all, whatever stops the program that writes them."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that becomes `path` once it is whole on the disk. Raises OSError and leaves what was there."""
+    """Yields a binary file that becomes `path` once it is whole on the disk. Raises OSError, and changes nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.partial")
     try:

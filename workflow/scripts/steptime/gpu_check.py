@@ -1,9 +1,9 @@
-"""Runs on a machine with a GPU what no GPU may have run before, and says in words what failed.
+"""Runs on a machine with a GPU what may never have run on one, and says in words what failed.
 
     workflow/scripts/launch gpu_check [ENVIRONMENT ...]
 
-It takes under ten minutes and needs no network, no Snakemake and no framework but one. docs/gpu.md says what each line
-stands for. The exit status is 1 where something failed.
+It takes under ten minutes and needs no network, no Snakemake and only one framework. docs/gpu.md explains each line.
+The exit status is 1 where something failed.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def run_all(todo: Iterator[Check]) -> int:
 
 
 def checks(names: list[str], known: dict[str, dict[str, Any]], folder: Path) -> Iterator[Check]:
-    """Yields all checks; those of an environment only where it stands in the end."""
+    """Yields all checks; those of an environment only if it is there in the end."""
     yield "what NVML tells of the GPUs", nvml_answers
     yield "the GPU that a cell gets", gpu_of_a_cell
     standing: list[str] = []
@@ -114,7 +114,7 @@ def checks(names: list[str], known: dict[str, dict[str, Any]], folder: Path) -> 
 
 
 def gpu_environments() -> dict[str, dict[str, Any]]:
-    """Returns the entries of environments for GPUs, with what each differs in."""
+    """Returns the entries of environments for GPUs, with each environment's own values in them."""
     catalogue = yaml.safe_load(project.path("config/frameworks.yaml").read_text())
     entries = {
         name: entry | entry.get("differing", {}).get(name, {})
@@ -125,7 +125,7 @@ def gpu_environments() -> dict[str, dict[str, Any]]:
 
 
 def nvml_answers() -> str:
-    """Returns every question that is asked has an answer; those without one are told, and no failure."""
+    """Checks that GPUs have a UUID and a name; returns NVML's answers. Other missing ones are no fault."""
     answers = []
     for each in machine.gpus():
         missing = [name for name in gpu.FACTS if name not in each]
@@ -136,7 +136,7 @@ def nvml_answers() -> str:
 
 
 def gpu_of_a_cell() -> str:
-    """It is one by UUID, and nobody else computes on it."""
+    """Checks that a cell gets one GPU, by UUID, on which nobody else computes."""
     shown = placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"]
     if not shown:
         raise Failure("no GPU of this machine may be used: CUDA_VISIBLE_DEVICES hides them")
@@ -146,7 +146,7 @@ def gpu_of_a_cell() -> str:
 
 
 def environment_stands(name: str, entry: dict[str, Any], standing: list[str]) -> str:
-    """It stands, or can be made of packages that are here; what needs a network is left to `make environments`."""
+    """Checks that an environment is here, or makes it from packages that are; what needs a network is no fault."""
     there = (project.environment(name) / build.STAMP).is_file()
     if not there and entry.get("prepare") != "installed":
         return f"not made, which is no fault: `make environments ONLY={name}` makes it where there is a network"
@@ -167,7 +167,7 @@ def specification(name: str, narrow: bool) -> dict[str, Any]:
 
 
 def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
-    """Returns the narrow network is the specified one on this GPU."""
+    """Checks that the narrow network is the specified one on this GPU."""
     job, log = network.job_of(name, entry), folder / "proof.log"
     verdict, details = network.prove(job, specification(wanted, True), "", log)
     _refuse(**verdict, log=log)
@@ -176,7 +176,7 @@ def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) ->
 
 
 def rounding_is_seen(name: str, entry: dict[str, Any], folder: Path, precision: str) -> str:
-    """Checks that the limits of float32 refuse an LSTM whose products are rounded, or says that they cannot be."""
+    """Checks that float32's limits refuse an LSTM whose products are rounded, if these can be."""
     job, log = network.job_of(name, entry), folder / f"{precision}.log"
     job["precision"] = precision
     verdict, details = network.prove(job, specification("lstm32", True), "", log)
@@ -212,7 +212,7 @@ def run_cell(
     variables: dict[str, str] | None = None,
     changes: dict[str, Any] | None = None,
 ) -> Outcome:
-    """Returns a cell of TIMED at BATCH on this GPU, without its reference; `changes` go into its job."""
+    """Runs a cell of TIMED at BATCH on this GPU, without its reference; `changes` go into its job."""
     job = network.job_of(name, entry)
     job["variables"] = job["variables"] | (variables or {})
     request = network.worker_job(job, specification(TIMED, False))
@@ -223,7 +223,7 @@ def run_cell(
 
 
 def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Samples, and what is read beside them: none of it may be missing on a GPU of these years."""
+    """Checks that a cell gives samples, and all that is read beside them: GPUs of these years lack none of it."""
     watch = gpu.Watch(placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"].split(","))
     outcome = run_cell(name, entry, folder, (watch,))
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
@@ -243,7 +243,7 @@ def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
 
 
 def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Of a CUDA in the user's LD_LIBRARY_PATH, here of empty files, nothing is loaded."""
+    """Checks that nothing is loaded from another CUDA in the user's LD_LIBRARY_PATH, here of empty files."""
     other = folder / f"other-{name}"
     other.mkdir()
     for number in range(8, 14):
@@ -261,7 +261,7 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
 
 
 def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Returns a cell that has too little memory is `out_of_memory`, and the next one finds the GPU free."""
+    """Checks that a cell with too little memory is `out_of_memory`, and leaves the GPU free for the next one."""
     outcome = run_cell(name, entry, folder, variables=SCARCE)
     status, reason = outcome.status, outcome.reason
     if status != "out_of_memory" and not (status == "crashed" and gpu.was_full(reason)):
@@ -272,7 +272,7 @@ def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
 
 
 def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Two ranks, each on a GPU of its own, train the specified network, and a cell of them is timed."""
+    """Checks that two ranks, each on its own GPU, train the specified network, and that a cell of them is timed."""
     if (count := len(placement.fitting_gpus({}))) < 2:
         return f"not checked, which is no fault: it takes two GPUs, and {count} may be used"
     adapter = exchanges.adapter_of(entry["adapter"], 2, "sync")
@@ -287,7 +287,7 @@ def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
 
 
 def peak(standing: list[str]) -> str:
-    """Products, copies and transfers."""
+    """Measures products, copies and transfers."""
     if not standing:
         raise Failure("no environment is ready, so there is no cuBLAS to measure with")
     peak_row = gpu_peak.measure("local-gpu", standing)
@@ -301,7 +301,7 @@ def _median(outcome: Outcome) -> float:
 
 
 def _refuse(status: str, reason: str, log: Path, **_: str) -> None:
-    """Raises Failure where a worker did not come to its end, with the last lines that it printed."""
+    """Raises Failure where a worker failed, with the last lines that it printed."""
     lines = log.read_text(errors="replace").splitlines()[-5:] if log.is_file() else []
     if status != "ok":
         raise Failure(f"{status}: {reason}" + ("; it printed: " + " | ".join(lines)) * bool(lines))

@@ -1,4 +1,4 @@
-"""Texts in files of arrays, read without NumPy, which those who plan a run may not have."""
+"""Reads texts in files of arrays without NumPy, which a machine that plans a run may lack."""
 
 import zipfile
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 def text(path: Path, name: str) -> str:
     """Returns a text of a file of arrays. Raises OSError and ValueError for a broken file, KeyError where it has none.
 
-    NumPy's format 1.0: ten bytes, of which the last two tell the length of the header that follows, then UTF-32.
+    NumPy's format 1.0: ten bytes, the last two of which are the length of the header that follows, then UTF-32.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -10,7 +10,7 @@ from steptime.machine import interference
 
 @dataclass
 class Outcome:
-    """What a worker said, by event, and how it ended; of several ranks, the first."""
+    """What a worker said, by event, and how it ended; of several ranks, what the first said."""
 
     status: str = "ok"
     reason: str = ""
@@ -34,7 +34,7 @@ class Outcome:
     made_at: float = field(default_factory=time.monotonic, compare=False)
 
     def used_by_ranks(self) -> list[dict[str, Any]]:
-        """Of several ranks, what each used: its `seconds` in steps and `cpu_seconds` besides what `Rank.facts` says."""
+        """Returns what each of several ranks used: `seconds` in steps, `cpu_seconds`, and what `Rank.facts` says."""
         warm = self.events.get("warmup", {}).get("steps", 0)
         taken = [steps for steps, _ in self.samples] + [epoch["steps"] for epoch in self.epochs]
         last, uses = warm + sum(taken), []
@@ -49,7 +49,7 @@ class Outcome:
         return uses
 
     def exchanged(self) -> dict[str, Any]:
-        """Says what ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where it is told."""
+        """Returns what ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where known."""
         steps, sent = sum(steps for steps, _ in self.samples), interference.growth(self.loopback)
         told = {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)}
         for name in ("exchange_seconds", "staleness"):

@@ -1,4 +1,4 @@
-"""Words of a framework or an installer as plain text, which no terminal, XML parser or file chokes on."""
+"""Turns words of a framework or an installer into plain text, which no terminal, XML parser or file chokes on."""
 
 import re
 import unicodedata
@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 
 def plain_values(value: Any) -> Any:
-    """Data of JSON with every text in it plain, the names too."""
+    """Returns JSON data in which every text, and every name, is plain."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, list):
@@ -43,7 +43,7 @@ def _character(each: str) -> str:
 
 
 def file_name(*things: str) -> str:
-    """Returns the name of a file about these things, as a user names them; a path goes by its last part."""
+    """Returns the name of a file about these things, as a user names them; only the last part of a path counts."""
     names = (Path(thing).name if "/" in thing else thing for thing in things)
     return "_".join(re.sub(r"[^\w.-]+", "-", name).strip("-") for name in names)
 
@@ -55,10 +55,10 @@ def few(names: Iterable[Any], between: str = ", ") -> str:
 
 
 def machine_name(platform: str) -> str:
-    """Says what a reader calls a platform."""
+    """Returns the name of a platform for readers."""
     return MACHINE_NAMES.get(platform, platform)
 
 
 def plural(number: int, word: str) -> str:
-    """'1 thread', '2 threads'."""
+    """Writes a number and its word: '1 thread', '2 threads'."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,4 +1,4 @@
-"""Where the project's own files lie, whatever folder is worked in."""
+"""Finds the project's own files, whatever the working folder is."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reads files that a rule or a person wrote; what cannot be used is said in one sentence."""
+"""Reads files that a rule or a person wrote; one sentence says what cannot be used."""
 
 import json
 from pathlib import Path

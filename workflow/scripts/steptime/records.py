@@ -1,4 +1,4 @@
-"""What programs hand to one another as JSON: the keys of each record, for readers and for the type checker."""
+"""The keys of the records that programs pass to one another as JSON, for readers and for the type checker."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -42,7 +42,7 @@ class Proof(TypedDict):
 
 
 class Job(TypedDict):
-    """All that decides the number of a cell: what a rule hands to `cells.measure`."""
+    """All that decides the number of a cell: what a rule gives to `cells.measure`."""
 
     # The axes of a `plan.cell.Cell`.
     cell: dict[str, Any]
@@ -59,7 +59,7 @@ class Job(TypedDict):
 
 
 class Footer(TypedDict, total=False):
-    """What a shard tells besides its columns."""
+    """What a shard says besides its columns."""
 
     schema: int
     machine: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Lines for the user, who may have stopped to read them."""
+"""Prints lines for the user, who may have stopped reading."""
 
 import json
 import os
@@ -16,7 +16,7 @@ DOING = run.FOLDER / "doing"
 
 
 def say(text: str) -> None:
-    """Prints a line beside the output; where its reader is gone, this and later ones are lost and nothing else is."""
+    """Prints a line on standard error; where its reader is gone, it and later ones are lost, and nothing else."""
     try:
         # In one write: lines of jobs side by side do not tear.
         print(f"{text}\n", end="", file=sys.stderr, flush=True)
@@ -45,7 +45,7 @@ def say_sentence(text: str) -> None:
 
 
 def doing(what: str) -> None:
-    """Writes down what this program does from now on; the run says so where it is silent for long."""
+    """Writes down what this program does from now on; the run says so if it is silent for long."""
     with suppress(OSError), DOING.open("a") as file:
         begun = os.stat(DOING).st_mtime
         file.write(f"{json.dumps([os.getpid(), time.time(), what])}\n")

@@ -37,9 +37,9 @@ Held = tuple[str, bytes | DatasetError, str]
 
 
 def fetch(entry: dict[str, Any], location: str | None) -> Found:
-    """Returns the version that is there, its files by name without gzip, and in what they came.
+    """Returns the version that was found, its files by name without gzip, and what they came in.
 
-    `location` is a path or URL of a folder or an archive; None where the entry's package is meant. Raises DatasetError.
+    `location` is a path or URL of a folder or an archive; None means the entry's package. Raises DatasetError.
     """
     if location is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +80,7 @@ def _of_file(path: Path) -> Iterator[Held]:
 
 
 def _held(name: str, content: bytes, where: str, came_in: str = PUBLISHED) -> Iterator[Held]:
-    """Every file that a file holds, by name and without gzip, and in what it came; a fault where it cannot be read."""
+    """Yields all files that a file holds, by name and without gzip, and what they came in, or a fault."""
     ending = next((each for each in PACKED if name.lower().endswith(each)), "")
     try:
         if ending == ".gz":
@@ -98,7 +98,7 @@ def _held(name: str, content: bytes, where: str, came_in: str = PUBLISHED) -> It
 
 
 def _members(ending: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yields the files of an archive; arrays of NumPy as the IDX files that they were made of."""
+    """Yields the files of an archive; NumPy's arrays as the IDX files from which they were made."""
     if ending == ".npz":
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             for name in arrays:
@@ -116,7 +116,7 @@ def _members(ending: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _choose(entry: dict[str, Any], held: Iterable[Held], where: str) -> Found:
-    """The first version whose files are all held, known by their sums, or else by their names. Raises DatasetError."""
+    """Returns the first version whose files are all held, by their sums, or else their names. Raises DatasetError."""
     wanted = {digest: name for name, digest in entry["sums"].items()}
     right: dict[str, tuple[bytes, str]] = {}
     named: dict[str, bytes | DatasetError] = {}
@@ -145,7 +145,7 @@ def _choose(entry: dict[str, Any], held: Iterable[Held], where: str) -> Found:
 
 
 def _bare(name: str) -> str:
-    """Returns a name by its letters and digits: people write train-images.idx3-ubyte, too."""
+    """Returns a name's letters and digits: people also write train-images.idx3-ubyte."""
     return "".join(filter(str.isalnum, name.lower().removesuffix(".gz")))
 
 
@@ -179,7 +179,7 @@ def _download(entry: dict[str, Any], url: str) -> bytes:
 
 
 def _lacking(entry: dict[str, Any], there: set[str]) -> str:
-    """Says what is missing of the version that is most nearly there."""
+    """Says what is missing of the version that is most nearly complete."""
     names = map(names_of, entry["versions"])
     fewest = min(([name for name in each if _bare(name) not in there] for each in names), key=len)
     others = f" and {len(fewest) - 1} more" if len(fewest) > 1 else ""
@@ -187,7 +187,7 @@ def _lacking(entry: dict[str, Any], there: set[str]) -> str:
 
 
 def _install(package: str, folder: Path) -> None:
-    """Puts a package into a folder, without what it needs: only a data file of it is read."""
+    """Puts a package into a folder without its dependencies: only one of its data files is read."""
     command = [installer.find_uv(), "pip", "install", "--no-deps", "--python", sys.executable]
     command += ["--target", str(folder), package]
     given = installer.environment_variables()

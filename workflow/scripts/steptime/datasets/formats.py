@@ -1,4 +1,4 @@
-"""The published forms of image data sets, as arrays: images uint8 (count, channels, height, width), labels int64
+"""Reads the published forms of image data sets as arrays: images uint8 (count, channels, height, width), labels int64
 (count,).
 
 Each function takes the files of one split, as bytes by name, and raises ValueError with what is wrong with which file.
@@ -19,7 +19,7 @@ CIFAR_SHAPE = (3, 32, 32)
 
 
 def idx(files: dict[str, bytes]) -> Split:
-    """MNIST's own form (LeCun, "The MNIST database of handwritten digits"): a file of images, then one of labels."""
+    """Reads MNIST's own form (LeCun, "The MNIST database of handwritten digits"): a file of images, one of labels."""
     images, labels = (_idx_array(name, content) for name, content in files.items())
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
         names = " and ".join(files)
@@ -30,7 +30,7 @@ def idx(files: dict[str, bytes]) -> Split:
 
 
 def cifar_binary(files: dict[str, bytes]) -> Split:
-    """CIFAR-10's "binary version" (Krizhevsky 2009): records of a label and the planes red, green and blue."""
+    """Reads CIFAR-10's "binary version" (Krizhevsky 2009): records of a label and the planes red, green and blue."""
     size = 1 + math.prod(CIFAR_SHAPE)
     for name, content in files.items():
         if not content or len(content) % size:
@@ -42,7 +42,7 @@ def cifar_binary(files: dict[str, bytes]) -> Split:
 
 
 def cifar_python(files: dict[str, bytes]) -> Split:
-    """CIFAR-10's "python version": pickled dictionaries, which are opened only after their sums were checked."""
+    """Reads CIFAR-10's "python version": pickled dictionaries, which are opened only after their sums were checked."""
     batches = [pickle.loads(content, encoding="bytes") for content in files.values()]
     images = np.concatenate([batch[b"data"] for batch in batches])
     labels = np.concatenate([batch[b"labels"] for batch in batches])
@@ -50,7 +50,7 @@ def cifar_python(files: dict[str, bytes]) -> Split:
 
 
 def csv(files: dict[str, bytes]) -> Split:
-    """Returns a line for each square image of one channel: its pixels by rows, 0 to 255, then its label."""
+    """Reads a line for each square image of one channel: its pixels by rows, 0 to 255, then its label."""
     ((name, content),) = files.items()
     try:
         table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
@@ -78,7 +78,7 @@ def idx_of(array: np.ndarray) -> bytes:
 
 
 def digests_of(content: bytes, wanted: Collection[str]) -> list[str]:
-    """Returns those sums that a content has."""
+    """Returns the sums of `wanted` that a content has."""
     kinds = {SUMS[len(each)] for each in wanted}
     return [each for kind in kinds if (each := hashlib.new(kind, content).hexdigest()) in wanted]
 

@@ -1,8 +1,8 @@
 """Reads the files of a data set, checks them, and writes one plain array file for each of its splits.
 
 A file has `images` (uint8: count, channels, height, width), `labels` (int64: count), and as text `name`, `classes`,
-`source` and the `sha256` of both arrays' bytes: every worker reads it, whatever its Python. Where the files lie,
-the run says.
+`source` and the `sha256` of both arrays' bytes: every worker can read it, whatever its Python. The run says where the
+files are.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SPLIT_SEED = 20181
 
 
 def main() -> None:
-    """Command line; a mistake in the data ends it with one sentence."""
+    """Runs the command line; a mistake in the data ends it with one sentence."""
     parser = argparse.ArgumentParser(description="Write the splits of a data set as plain arrays.")
     parser.add_argument("--dataset", required=True, help="its name in config/datasets.yaml")
     for name in ("train", "test"):
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def rather(catalogue: dict[str, Any], wanted: str, location: str | None) -> str:
-    """Returns a sentence where a subset of the wanted data set lies at a path, which has a name of its own; or ''."""
+    """Says that the files at a path are a subset of the wanted data set, which has its own name; '' if not so."""
     for name, entry in catalogue.items():
         if location and "://" not in location and entry.get("subset_of") == wanted:
             try:
@@ -109,7 +109,7 @@ def _check_sums(entry: dict[str, Any], contents: dict[str, bytes]) -> None:
 
 
 def _hold_out(images: np.ndarray, labels: np.ndarray) -> dict[str, formats.Split]:
-    """Splits what has no test images: HELD_OUT of each class, drawn by a fixed seed, in the order of the file."""
+    """Splits a data set without test images: HELD_OUT of each class, by a fixed seed, in the order of the file."""
     random = np.random.RandomState(SPLIT_SEED)
     kept = np.ones(len(labels), bool)
     for label in np.unique(labels):

@@ -1,4 +1,4 @@
-"""Whether the files of a data set are what they say, before a network is trained on them."""
+"""Checks that the files of a data set are what they say, before a network is trained on them."""
 
 import hashlib
 import zipfile
@@ -12,10 +12,10 @@ from steptime.datasets import DatasetError, sums
 
 
 def check(entry: dict[str, Any], train: Path, test: Path) -> str:
-    """Returns the sums of both splits of a data set, which their arrays have; `entry` is {} for one outside of the
-    catalogue.
+    """Returns the sums of both splits of a data set, after comparing them with the arrays.
 
-    Raises DatasetError for a file that was changed, or is of another data set or split.
+    `entry` is {} for a data set outside of the catalogue. Raises DatasetError for a file that was changed, or is of
+    another data set or split.
     """
     told = sums(train, test)
     for split, path in (("train", train), ("test", test)):

@@ -90,7 +90,7 @@ class Needed:
         }
 
     def by_proof(self, wildcards: Any) -> str:
-        """Returns the manifest of a proof's environment (environment, mode, network, mark), older than one that stays."""
+        """Returns a proof's manifest, by environment, mode, network and mark; it is older than a proof that stays."""
         stays = self._planned.current.proof(*wildcards)
         return (ancient if stays else str)(manifest_path(wildcards.environment))
 

@@ -1,4 +1,4 @@
-"""Operators of products, windows, norms and sums, by their names in PyTorch."""
+"""Maps PyTorch's operators for products, windows, norms and sums, by their names."""
 
 import math
 from dataclasses import replace
@@ -16,7 +16,7 @@ GELU = {
 
 
 class Arithmetic(Layers):
-    """What computes. `x` is a value, `weight` a parameter of the module."""
+    """Operators that compute. `x` is a value, `weight` a parameter of the module."""
 
     def pointwise(self, value: Any, kind: str, options: dict[str, Any]) -> Any:
         if kind == "tanh" and is_step(value, "bend"):
@@ -47,7 +47,7 @@ class Arithmetic(Layers):
         return self.following(x, self.add("dense", [x.layer], options, **own), units)
 
     def pixelwise(self, x, units, own, bias):
-        """Returns a product for each pixel, whose channels are last: a convolution of one pixel."""
+        """Maps a product for each pixel, whose channels are last, to a convolution of one pixel."""
         name, how = own["weight"][0]
         wants(how == "transposed", "a product with a transposed parameter for each pixel")
         own = {**own, "weight": [(name, "pixel")]}
@@ -70,7 +70,7 @@ class Arithmetic(Layers):
         return self.op_linear(x, turned(weight))
 
     def op_conv1d(self, x, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
-        """Returns a convolution of an image with one row, which PyTorch makes of it, too."""
+        """Maps a conv1d to a convolution of an image with one row, as PyTorch itself does."""
         wants(x.form != "sequence" or x.layer == "refused", "a sequence that is convolved")
         out, channels, kernel = weight.shape
         weight = replace(weight, shape=[out, channels, 1, kernel])
@@ -189,7 +189,7 @@ class Arithmetic(Layers):
         )
 
     def normalised(self, x, kind, options, own):
-        """Returns a norm of features, or of an image's channels where those are last."""
+        """Maps a norm of features, or of an image's channels where those are last."""
         if not (
             x.form == "image"
             and kind == "layer_norm"
@@ -208,7 +208,7 @@ class Arithmetic(Layers):
         return {"shape": self.shape}
 
     def op_bernoulli(self, x, kept=None):
-        """Says what is drawn for whole samples, and the share of those that are kept."""
+        """Notes a draw for whole samples, and the share of samples that are kept."""
         wants(kept and x["shape"] and math.prod(x["shape"][1:]) == 1, "for other than samples")
         return "drawn", kept
 
@@ -345,7 +345,7 @@ class Arithmetic(Layers):
         return self.paired(x, other, "add")
 
     def positioned(self, x, weight):
-        """Returns a parameter that is added to each step."""
+        """Maps a parameter that is added to each step."""
         rows, units = [1, *weight.shape][-2:]
         x = self.canonical(x, forms=(3,))
         wants(weight.rows or rows == x.shape[1] and math.prod(weight.shape) == rows * units, "")
@@ -400,7 +400,7 @@ class Arithmetic(Layers):
         return self.paired(x, other, "multiply")
 
     def turning(self, x, table):
-        """Returns a part of the heads that rotary positions turn."""
+        """Notes a part of the heads that rotary positions turn."""
         is_sine = table["turns"] == "sine"
         wants(is_step(x, "turned half") if is_sine else isinstance(x, Value), "a table of angles")
         own = x.of if is_sine else x
@@ -408,7 +408,7 @@ class Arithmetic(Layers):
         return Partial(table["turns"], own, table["base"])
 
     def paired(self, x, other, kind):
-        """Two values of one shape that are seen alike."""
+        """Maps an operation on two values of one shape that have the same view."""
         if "refused" in (x.layer, other.layer):
             return fresh("refused", self.shape)
         wants(x.shape == other.shape, "two values of other shapes")
@@ -420,7 +420,7 @@ class Arithmetic(Layers):
 
 
 def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
-    """Returns the next step of a GELU that is written out, if a number makes one of this value."""
+    """Returns the next step of a written-out GELU, if this number continues one; else None."""
     if isinstance(value, Partial) and isinstance(number, float):
         for (own, step, wanted), after in GELU.items():
             if (
@@ -433,22 +433,22 @@ def _of_gelu(operator: str, value: Any, number: Any) -> Partial | None:
 
 
 def _epsilon(epsilon: float) -> dict[str, float]:
-    """Returns the epsilon of a norm where it is not the usual one."""
+    """Returns a norm's epsilon as an option where it is not the usual one."""
     return {} if math.isclose(epsilon, 1e-5) else {"epsilon": epsilon}
 
 
 def _both(sizes: list[int]) -> list[int]:
-    """[of rows, of columns] of sizes that may be one for both."""
+    """Returns [of rows, of columns] from sizes that may be one for both."""
     return [*sizes] * (1 if len(sizes) > 1 else 2)
 
 
 def _sides(sizes: list[int]) -> Any:
-    """Sizes as a layer has them: one where rows and columns have the same."""
+    """Returns sizes as a layer has them: one number where rows and columns have the same."""
     return sizes[0] if len({*sizes}) == 1 else [*sizes]
 
 
 def _pattern(value: Value) -> list[Any]:
-    """Says which axes a value's dims show, by their numbers."""
+    """Returns which axes a value's dimensions show, by number."""
     at = {
         id(atom): (axis, place)
         for axis, atoms in enumerate(value.axes)

@@ -26,7 +26,7 @@ DEEP = 10
 
 @dataclass(frozen=True)
 class Block:
-    """Layers from the place `first` on, `length` of them, which follow each other `rounds` times."""
+    """Layers from the place `first` on, `length` of them, which follow one another `rounds` times."""
 
     first: int
     length: int = 1
@@ -34,17 +34,17 @@ class Block:
 
     @property
     def after(self) -> int:
-        """The place behind its last round."""
+        """Returns the place after its last round."""
         return self.first + self.length * self.rounds
 
     @property
     def saves(self) -> int:
-        """How many layers need not be written."""
+        """Returns how many layers need not be written."""
         return self.length * (self.rounds - 1)
 
 
 def renamed(layers: list[Layer]) -> list[Layer]:
-    """Layers by the names that a specification gives them: kinds, counted."""
+    """Returns layers with the names that a specification gives them: kinds, counted."""
     counts: dict[str, int] = {}
     names = {"input": "input"}
     for layer in layers:
@@ -57,7 +57,7 @@ def renamed(layers: list[Layer]) -> list[Layer]:
 
 
 def started(layers: list[Layer]) -> list[Layer]:
-    """Layers with the marks of start values that deep networks need in float32; they change nothing that is timed."""
+    """Marks start values that deep networks need in float32; the marks change nothing that is timed."""
     kinds = [layer.kind for layer in layers]
     adds = {name for layer in layers if layer.kind == "add" for name in layer.inputs[:1]}
     norms = {"batch_norm", "group_norm"}
@@ -76,7 +76,7 @@ def started(layers: list[Layer]) -> list[Layer]:
 def entry(
     layers: list[Layer], label: str, shape: list[int], vocabulary: int, loss: str
 ) -> dict[str, Any]:
-    """Returns the entry of a network, but for its number of parameters."""
+    """Returns the entry of a network, without its number of parameters."""
     kinds = {layer.kind for layer in layers}
     family = next((name for name, own in FAMILIES.items() if own & kinds), "FCN")
     kind = "tokens" if vocabulary else "image" if len(shape) == len("chw") else "dense"
@@ -95,27 +95,27 @@ def entry(
 
 
 def _mini_batch(numbers: int) -> int:
-    """Returns how many samples of so many numbers a mini-batch has: a power of two, as people choose them."""
+    """Returns a mini-batch for samples of so many numbers: a power of two, as people choose them."""
     most = max(1, min(MOST_SAMPLES, NUMBERS // numbers))
     return 2 ** int(math.log2(most))
 
 
 def written(layers: list[Layer]) -> list[Any]:
-    """Layers in the language of networks, one after another."""
+    """Writes layers in the language of networks, one after another."""
     return _written(layers, [Block(place) for place in range(len(layers))])
 
 
 def shortened(layers: list[Layer]) -> list[Any]:
-    """Returns the same, with equal layers that follow each other as a block that repeats.
+    """Writes layers, with equal ones that follow one another as a block that repeats.
 
-    A name within a block is given anew in each round; what takes a layer of another round by it may make another
-    network of it, which who calls this finds out.
+    Each round of a block defines its names again; a layer that takes one of another round's by name may get another
+    input. The caller must check that the network is the same.
     """
     return _written(layers, blocks(layers))
 
 
 def blocks(layers: list[Layer]) -> list[Block]:
-    """Returns all layers, in order, as blocks: those that repeat as one, any other as one of its own."""
+    """Returns all layers, in order, as blocks: each repetition as one, any other layer by itself."""
     places = _places(layers)
     alike = [
         (layer.kind, layer.options, [place - places[name] for name in layer.inputs])
@@ -138,7 +138,7 @@ def _places(layers: list[Layer]) -> dict[str, int]:
 
 
 def _written(layers: list[Layer], blocks: list[Block]) -> list[Any]:
-    """Blocks in the language of networks: names and inputs only where they are not in order."""
+    """Writes blocks in the language of networks, with names and inputs only where these are not in order."""
     places = _places(layers)
     order = ["input", *(layer.name for layer in layers)]
     # In the first round of its block each layer is written.
@@ -182,7 +182,7 @@ def _written(layers: list[Layer], blocks: list[Block]) -> list[Any]:
 
 
 def text(name: str, content: dict[str, Any], layers: list[Layer]) -> str:
-    """Returns an entry as YAML; a layer that repeats has the path of its first round."""
+    """Writes an entry as YAML; a layer that repeats has the path of its first round."""
     head = {key: value for key, value in content.items() if key != "layers"}
     lines = [f"{name}:"]
     lines += [f"  {key}: {_inline(value)}" for key, value in head.items()]

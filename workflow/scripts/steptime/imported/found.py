@@ -1,4 +1,4 @@
-"""Layers of ours as operators of PyTorch give them, with where their parameters come from."""
+"""Our layers as PyTorch's operators lead to them, and where their parameters come from."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +12,7 @@ Source = list[tuple[str, str]]
 
 @dataclass
 class Layer:
-    """A layer of ours, with where its parameters come from."""
+    """One of our layers, and where its parameters come from."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class Parameter:
 
 @dataclass
 class Partial:
-    """A part of what becomes one layer, or an attention's: of which value, and with what."""
+    """A part of what becomes one layer, or an attention: of which value, and with what."""
 
     step: str
     of: Value
@@ -44,7 +44,7 @@ class Partial:
 
 @dataclass
 class End:
-    """The last state of a recurrent layer that gives `of`: of one way of two where `units` says how many each has."""
+    """The last state of the recurrent layer `of`; `units` says how many each of two directions has, if two."""
 
     of: Value
     units: int
@@ -52,7 +52,7 @@ class End:
 
 
 class Layers:
-    """Layers that are found, in order, and what a value is made into where a layer wants it as it is."""
+    """Layers so far, in order, and the layers that bring a value into the form that a layer wants."""
 
     # The shape that the node has which is mapped now, and the path of its module.
     shape: list[int]
@@ -68,7 +68,7 @@ class Layers:
     def add(
         self, kind: str, inputs: list[str], options: dict[str, Any] | None = None, **sources: Source
     ) -> str:
-        """Adds a layer; its name. Behind what is refused, nothing is added."""
+        """Adds a layer and returns its name; after a refused input, adds nothing."""
         if "refused" in inputs:
             return "refused"
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -77,7 +77,7 @@ class Layers:
         return name
 
     def settled(self, value: Value) -> Value:
-        """Returns the value without fixed atoms: the part or the step that is shown becomes a layer's output."""
+        """Returns the value without fixed atoms: a layer makes the part or the step that the tensor shows."""
         wants(not isinstance(value, Partial), "a form that no layer has")
         wants(not value.turned and value.repeated == 1, "heads that no attention takes")
         while value.fixed:
@@ -112,7 +112,7 @@ class Layers:
         return value
 
     def arranged(self, value: Value, fits: Any) -> Value:
-        """Returns the value after the fewest copies with which its axes and dims fit. Raises Misfit where none do."""
+        """Returns the value after the fewest copies that make axes and dims fit. Raises Misfit where none do."""
         value = self.settled(value)
         for kinds, axes in views.arrangements(value):
             if fits(axes, value.dims):
@@ -124,7 +124,7 @@ class Layers:
     def canonical(
         self, value: Value, any_order: bool = False, forms: tuple[int, ...] = (2, 3, 4)
     ) -> Value:
-        """Returns the value shown as its axes are, but for mini-batch and steps in one dimension where `any_order`."""
+        """Returns the value with each axis as one dimension; with `any_order`, mini-batch and steps may share one."""
         if value.layer == "refused":
             return value
 
@@ -138,7 +138,7 @@ class Layers:
         return self.arranged(value, fits)
 
     def by_features(self, value: Value) -> Value:
-        """Returns the value as a row or a sequence, the last axis of which is the last dimension that is shown."""
+        """Returns the value as a row or a sequence whose last axis is the last dimension."""
         if value.layer == "refused":
             return value
 
@@ -157,7 +157,7 @@ class Layers:
         raise Misfit("its input is no image of ours")
 
     def following(self, value: Value, layer: str, features: int | None = None) -> Value:
-        """Says what a layer gives that keeps all axes, but for the number of features."""
+        """Returns the output of a layer that keeps all axes, except perhaps the number of features."""
         if features is None:
             return replace(value, layer=layer)
         last = (views.Atom(features),)
@@ -166,9 +166,7 @@ class Layers:
         )
 
     def image(self, x, name):
-        """Returns the output of a layer that makes an image of the shape that the node has, one row of which may be
-        left out.
-        """
+        """Returns the output of a layer that makes an image of the node's shape, which may leave out a single row."""
         _, channels, *extents = fresh(name, self.shape).axes
         one_row = ((),) if len(extents) == 1 else ()
         axes = (x.axes[0], channels, *one_row, *extents)
@@ -185,6 +183,6 @@ def wants(holds: Any, otherwise: str) -> None:
 
 
 def turned(weight: Any) -> Parameter:
-    """Returns a parameter's transpose, which `op_linear` takes as it is in a module of linear."""
+    """Returns a parameter's transpose, as `op_linear` takes it from a module of linear."""
     wants(isinstance(weight, Parameter) and len(weight.shape) == 2, "a product of two values")
     return Parameter(weight.name, weight.shape[::-1], not weight.turned)

@@ -1,7 +1,7 @@
-"""From a graph of operators, as `worker/frameworks/torch/export.py` writes it, to layers of ours.
+"""Maps a graph of operators, as `worker/frameworks/torch/export.py` writes it, to our layers.
 
-Each layer keeps the path of its module, and where each of its parameters comes from. What has no layer kind is kept,
-too: all of it is told at once.
+Each layer keeps the path of its module, and where its parameters come from. Operators without a layer kind are kept,
+too, so that all of them are reported at once.
 """
 
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ class Mapper(Sequences, Shapes):
                     self.uses[name] = self.uses.get(name, 0) + 1
 
     def map(self) -> None:
-        """Maps every node; refusals are kept, and what follows from them is not told."""
+        """Maps every node; keeps refusals, but not those that follow from others."""
         known = {node["name"]: node for node in self.graph["nodes"]}
         for node in self.graph["nodes"]:
             self.path = node["path"]
@@ -98,7 +98,7 @@ class Mapper(Sequences, Shapes):
         self.refusals = gathered(self.refusals)
 
     def entered(self, node: Graph) -> Value:
-        """Returns the input: where a conv1d reads it, an image of one row, of (channels, steps) or of steps alone."""
+        """Returns the input; for a conv1d, an image of one row, made of (channels, steps) or of steps alone."""
         value = fresh("input", node["shape"])
         if len(node["shape"]) in (2, 3) and self.is_convolved(node["name"]):
             batch, *channels, steps = value.axes
@@ -107,7 +107,7 @@ class Mapper(Sequences, Shapes):
         return value
 
     def is_convolved(self, name: str) -> bool:
-        """Tells whether a conv1d reads a value, if only behind what leaves its axes in their places."""
+        """Tells whether a conv1d reads a value, directly or after operators that keep its axes in place."""
         seen = {name}
         for node in self.graph["nodes"]:
             if seen.isdisjoint(_names(node.get("args", []))[:1]):
@@ -119,7 +119,7 @@ class Mapper(Sequences, Shapes):
         return False
 
     def one(self, node: Graph) -> Any:
-        """Says what a node gives, or None where it is refused."""
+        """Returns the output of a node; a stand-in where it is refused."""
         op = node["op"]
         plain = op.rstrip("_") if op.endswith("_") else op
         function = getattr(self, "op_" + plain, None)
@@ -146,7 +146,7 @@ class Mapper(Sequences, Shapes):
         return result
 
     def stand_in(self, node: Graph) -> Any:
-        """Says what stands for the output of what is refused, so that all that follows is looked at as well."""
+        """Returns a stand-in for a refused node's output, so that the nodes after it are looked at as well."""
         return fresh("refused", node["shape"]) if node["shape"] else None
 
     def given(self, value: Any) -> Any:
@@ -177,7 +177,7 @@ class Mapper(Sequences, Shapes):
             self.refusals.append(Refusal("output", str(error), ""))
 
     def drop_unused(self) -> None:
-        """Leaves out layers whose output nobody takes, such as a linear that became a part of an attention."""
+        """Removes layers whose output nothing takes, such as a linear that became a part of an attention."""
         used = {self.output}
         for layer in reversed(self.layers):
             if layer.name in used:
@@ -186,7 +186,7 @@ class Mapper(Sequences, Shapes):
 
 
 def gathered(refusals: list[Refusal]) -> list[Refusal]:
-    """Refusals in order, with those of an attention that is written out in a module as one."""
+    """Returns refusals in order; those of an attention that is written out in a module become one."""
     products = {each.path for each in refusals if each.operator in PRODUCTS}
     softmax = {each.path for each in refusals if each.operator == "softmax"}
     own = {path: path for path in products & softmax}

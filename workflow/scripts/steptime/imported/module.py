@@ -2,7 +2,7 @@
 
     workflow/scripts/launch imported.module train.py:Net --input 3x32x32
 
-Written is `networks/<name>.yaml`, which runs read beside `config/networks.yaml`.
+It writes `networks/<name>.yaml`, which runs read beside `config/networks.yaml`.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def shape_of(text: str, vocabulary: int) -> list[int]:
 
 
 def own_python() -> str:
-    """Returns the Python of the project's environment of PyTorch, which is made where it is not there."""
+    """Returns the Python of the project's environment of PyTorch, and makes the environment if need be."""
     loaded = configuration.load(Path(), {"grid": every.GRID})
     environment = loaded.environments_of("torch")[0]
     make_environment(environment, loaded)
@@ -133,7 +133,7 @@ def export(job: dict[str, Any], python: str) -> dict[str, Any]:
 def imported(
     graph: dict[str, Any], job: dict[str, Any], label: str
 ) -> tuple[list[found.Layer], dict[str, Any]]:
-    """Returns the layers of a graph and the entry that they make. Raises InputError with all that has no layer kind."""
+    """Returns a graph's layers, and the entry made of them. Raises InputError with all that has no layer kind."""
     mapping = mapper.Mapper(graph, job["vocabulary"])
     mapping.map()
     if mapping.refusals:
@@ -155,8 +155,9 @@ def imported(
 
 
 def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any]:
-    """Returns an entry with what repeats as blocks, where that is the same network: where a name of one round would
-    mean another layer in the next, the entry as it is.
+    """Returns an entry with repetitions as blocks, or unchanged where the blocks would be another network.
+
+    That is so where a name of one round would mean another layer in the next.
     """
     short = content | {"layers": entries.shortened(layers)}
     with suppress(ValueError):
@@ -166,9 +167,7 @@ def shorter(content: dict[str, Any], layers: list[found.Layer]) -> dict[str, Any
 
 
 def learning(content: dict[str, Any]) -> dict[str, float]:
-    """Returns the first of RATES at which the narrow network learns, as a proof asks of it; {} where that is the
-    default, or where it learns at none.
-    """
+    """Returns the first of RATES at which the narrow network learns, as a proof asks; {} for the default or none."""
     for rate in RATES:
         entry = content | {"learning_rate": rate}
         if not golden.untrainable(networks.specify("own", {"own": entry}, narrow=True)):
@@ -192,7 +191,7 @@ def write(
     source: str,
     verdict: proof.Verdict,
 ) -> Path:
-    """Writes the file of the network; its path."""
+    """Writes the file of the network and returns its path."""
     digest = hashlib.sha256(Path(source.rpartition(":")[0] or source).read_bytes()).hexdigest()
     # As a reader of the file will have it.
     written = yaml.safe_load(entries.text(name, content, layers))[name]

@@ -1,7 +1,7 @@
 """Proves that an imported network is the same function as the module that it was imported from.
 
 The module has computed one training step in float64, in its own Python: outputs, loss and the gradient of each
-parameter, once more with inputs and weights that were moved by 1e-15. Ours is the golden run from the same weights.
+parameter; and once more with inputs and weights moved by 1e-15. Ours is the golden run from the same weights.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Verdict:
 
 
 def placed(layers: list[Layer], parameters: dict[str, list[int]]) -> str:
-    """Says why a parameter of the module has no place of ours, or several; '' where each has one."""
+    """Names a parameter of the module that has no place in our layers, or several; '' where each has one."""
     places: dict[str, list[str]] = {name: [] for name in parameters}
     for layer in layers:
         for role, sources in layer.sources.items():
@@ -58,7 +58,7 @@ def placed(layers: list[Layer], parameters: dict[str, list[int]]) -> str:
 
 
 def compare(spec: dict[str, Any], layers: list[Layer], arrays: Arrays) -> Verdict:
-    """Compares a step of ours with that of the module, from the module's weights."""
+    """Compares a step of our network with the module's, from the module's weights."""
     weights = {
         f"{layer.name}/{role}": _joined(sources, arrays, "parameter")
         for layer in layers
@@ -109,7 +109,7 @@ def compare(spec: dict[str, Any], layers: list[Layer], arrays: Arrays) -> Verdic
 
 
 def _judged(what: str, off: float, moved: float, hint: str = "") -> str:
-    """Says why a difference is none that rounding makes, '' where it is."""
+    """Says why a difference is more than rounding makes; '' where it is not."""
     if moved * MOVEMENTS > MOST:
         return (
             f"{what} in the module move by {moved:.2g} of their size when inputs and weights move by 1e-15, so nothing "
@@ -121,7 +121,7 @@ def _judged(what: str, off: float, moved: float, hint: str = "") -> str:
 
 
 def _joined(sources: list[tuple[str, str]], arrays: Arrays, kind: str) -> np.ndarray:
-    """Returns a parameter of ours from those of the module: side by side, or added where one is a second bias."""
+    """Makes one of our parameters from the module's: side by side, or added where one is a second bias."""
     parts = [TAKEN[how](arrays[f"{kind}/{name}"]) for name, how in sources if how != "second"]
     values = np.concatenate(parts, -1) if len(parts) > 1 else parts[0]
     for name, how in sources:
@@ -131,7 +131,7 @@ def _joined(sources: list[tuple[str, str]], arrays: Arrays, kind: str) -> np.nda
 
 
 def _shares(layer: Layer, sources: list[tuple[str, str]], arrays: Arrays) -> Any:
-    """Yields the module's gradients in our layout, each with its movement and the names: a second bias has its own."""
+    """Yields the module's gradients in our layout, with how far they moved and their names; each bias by itself."""
     parts = [(name, how) for name, how in sources if how != "second"]
     names = ", ".join(name for name, _ in parts)
     if any(f"gradient/{name}" not in arrays for name, _ in sources):

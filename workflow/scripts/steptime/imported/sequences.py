@@ -1,4 +1,4 @@
-"""Operators of steps in order - embeddings, attention, recurrences - by their names in PyTorch."""
+"""Maps PyTorch's operators along steps - embeddings, attention, recurrences - by their names."""
 
 import math
 from dataclasses import replace
@@ -11,7 +11,7 @@ from steptime.imported.views import Value, bare, fresh, shown
 
 
 class Sequences(Arithmetic):
-    """What computes along steps. `x` is a value, `weight` a parameter of the module."""
+    """Operators that compute along steps. `x` is a value, `weight` a parameter of the module."""
 
     def op_embedding(self, weight, ids, padding=-1, scale=False, sparse=False):
         rows, units = weight.shape
@@ -61,7 +61,7 @@ class Sequences(Arithmetic):
         return Value(name, (batch, stepped, (head, own)), (batch, (head,), stepped, (own,)))
 
     def joined(self, q, k, v):
-        """Returns the layer that gives queries, keys and values side by side."""
+        """Returns the layer whose output has queries, keys and values side by side."""
         if q.layer == k.layer == v.layer:
             for place, value in enumerate((q, k, v)):
                 (atom,) = value.fixed

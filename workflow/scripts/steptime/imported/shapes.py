@@ -1,4 +1,4 @@
-"""Operators that take parts of values, put them together, or show them in another way."""
+"""Maps PyTorch's operators that take parts of values, put them together, or view them differently."""
 
 import math
 from dataclasses import replace
@@ -9,7 +9,7 @@ from steptime.imported.views import Misfit, Value, bare, fresh
 
 
 class Shapes(Layers):
-    """What computes nothing but for a copy."""
+    """Operators that compute nothing, but may copy."""
 
     def op_getitem(self, values, index):
         return values[index]
@@ -21,7 +21,7 @@ class Shapes(Layers):
         return views.select(x, dim % len(x.dims), index % x.shape[dim])
 
     def end(self, last):
-        """Returns the last state of a recurrent layer: of what reads backwards, the output of the first step."""
+        """Maps the last state of a recurrent layer; that of a backward one is its output at the first step."""
         axes = last.of.axes[::2]
         value = Value(
             self.add("first_step" if last.way else "last_step", [last.of.layer]), axes, axes
@@ -54,7 +54,7 @@ class Shapes(Layers):
         return self.following(x, self.add("part", [x.layer], {"start": start, "size": size}), size)
 
     def channels(self, x, dim, start, size):
-        """Returns some channels of an image."""
+        """Maps some channels of an image."""
         x = self.as_image(x)
         wants(dim % len(x.dims) == 1, "a part of an axis that is not the channels")
         name = self.add("channel_part", [x.layer], {"start": start, "size": size})
@@ -116,7 +116,7 @@ class Shapes(Layers):
         return self.shuffled(views.reshape(x, self.shape))
 
     def shuffled(self, value):
-        """Returns the value behind a layer that shuffles its channels, where a view and a transpose have done so."""
+        """Returns the value after a layer that shuffles its channels, where a view and a transpose have done so."""
         if value.form != "image" or len(value.dims) != 4 or value.fixed:
             return value
         own, seen = bare(value.axes[1]), bare(value.dims[1])

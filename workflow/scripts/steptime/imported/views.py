@@ -1,7 +1,8 @@
-"""How a tensor of PyTorch shows a value of ours: its axes split, merged and in another order, without a copy.
+"""Describes how a PyTorch tensor shows one of our values: its axes split, merged and in another order, without a copy.
 
-A value of ours has axes, the mini-batch first, each of one or more atoms. A tensor shows the same atoms, each of its
-dimensions some of them. `view`, `permute` and `select` change what is shown; a layer may want it as it is.
+One of our values has axes, the mini-batch first, each of one or more atoms. A tensor shows the same atoms, some of them
+in each of its dimensions. `view`, `permute` and `select` change the dimensions; a layer may need them equal to the
+axes.
 """
 
 import math
@@ -10,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 
 class Misfit(Exception):
-    """A view that no layer of ours has."""
+    """A view that none of our layers makes."""
 
 
 @dataclass(eq=False)
 class Atom:
-    """A part of an axis that views leave in one piece."""
+    """A part of an axis that no view splits further."""
 
     size: int
 
@@ -25,7 +26,7 @@ Atoms = tuple[Atom, ...]
 
 @dataclass(frozen=True)
 class Value:
-    """What a layer of ours gives, as a tensor shows it. Of `fixed` atoms, one index alone is shown."""
+    """The output of one of our layers, as a tensor shows it. Of `fixed` atoms, only one index is shown."""
 
     layer: str
     axes: tuple[Atoms, ...]
@@ -49,7 +50,7 @@ def sizes(atoms: Atoms) -> int:
 
 
 def fresh(layer: str, shape: list[int]) -> Value:
-    """Returns the value of a layer with this shape, the mini-batch first, shown as it is."""
+    """Returns the output of a layer with this shape, the mini-batch first, shown as it is."""
     axes = tuple((Atom(extent),) for extent in shape)
     return Value(layer, axes, axes)
 
@@ -85,13 +86,13 @@ def reshape(value: Value, wanted: list[int]) -> Value:
 
 
 def split(value: Value, dim: int, parts: int) -> Value:
-    """Returns the value with a dimension cut into so many parts, which become a dimension before it."""
+    """Splits a dimension into so many parts, which become a dimension before it."""
     shape = value.shape
     return reshape(value, [*shape[:dim], parts, shape[dim] // parts, *shape[dim + 1 :]])
 
 
 def select(value: Value, dim: int, index: int) -> Value:
-    """Returns one index of a dimension, which is gone then."""
+    """Returns one index of a dimension, without the dimension."""
     atoms = [atom for atom in value.dims[dim] if atom.size > 1]
     others = value.dims[:dim] + value.dims[dim + 1 :]
     if not atoms:
@@ -102,7 +103,7 @@ def select(value: Value, dim: int, index: int) -> Value:
 
 
 def bare(atoms: Atoms) -> Atoms:
-    """Atoms without those of one number, which no view can tell apart."""
+    """Returns atoms without those of size one, which no view can tell apart."""
     return tuple(atom for atom in atoms if atom.size > 1)
 
 
@@ -111,7 +112,7 @@ def shown(axes: tuple[Atoms, ...]) -> list[Atoms]:
 
 
 def arrangements(value: Value) -> Iterator[tuple[list[str], tuple[Atoms, ...]]]:
-    """Yields the axes that a value can have after no, one or two layers which copy, with those layers."""
+    """Yields the axes that a value can have after no, one or two copying layers, with these layers."""
     yield [], value.axes
     if len(value.axes) == len(("batch", "channels", "height", "width")):
         batch, channels, height, width = value.axes

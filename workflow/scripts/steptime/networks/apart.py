@@ -1,8 +1,9 @@
-"""Takes a network apart: a network for each of its layers, at its own sizes, to be proven and timed like any other.
+"""Takes a network apart: makes a network of each of its layers, at its own sizes, to be proven and timed like any
+other.
 
-A layer that multiplies by weights has with it the norms, activations and poolings that follow, up to the next one. In
-front of it stands a bias or a scale, so that its input has a gradient as in the whole network, and behind it a softmax.
-What these two take is timed alone, `around` a shape, and taken away: half of it in front, half behind.
+A layer that multiplies by weights keeps the norms, activations and poolings that follow, up to the next such layer. A
+bias or a scale is put in front, so that its input has a gradient as in the whole network, and a softmax behind. What
+these two take is timed alone, `around` a shape, and subtracted: one half in front, one half behind.
 """
 
 import json
@@ -24,10 +25,10 @@ NORMS = ("batch_norm", "group_norm")
 
 
 def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
-    """Returns the entries of a network's layers by name, equal layers once, with what stands around them.
+    """Returns the entries of a network's layers by name, equal layers once, and those of what is put around them.
 
-    `part_of` says of each which network and layer it is of, how many `times` that has it, and under `less` how much of
-    which other entry is no part of it.
+    In `part_of`, each names its network and layer, how many `times` the network has it, and under `less` which share of
+    which other entry to subtract.
     """
     whole, spec = resolve(name, catalogue), specify(name, catalogue)
     label = whole.get("label", name)
@@ -79,7 +80,7 @@ def of_network(name: str, catalogue: dict[str, Entry]) -> dict[str, Entry]:
 
 
 def _chains(nodes: list[Node]) -> list[list[Node]]:
-    """Returns each node that multiplies by weights with those behind it that do not and take it alone."""
+    """Returns chains: each node that multiplies by weights, with the nodes behind it that do not and only it feeds."""
     takers: dict[str, list[Node]] = {}
     for node in nodes:
         for each in node["inputs"]:

@@ -1,4 +1,4 @@
-"""numpy, imported when it is first used: planning asks for shapes and counts alone, in a Python that may lack it."""
+"""Imports numpy when it is first used: planning only needs shapes and counts, in a Python that may lack numpy."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

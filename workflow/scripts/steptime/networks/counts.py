@@ -1,4 +1,4 @@
-"""What a specification adds up to: parameters, layers, operations and bytes of a training step."""
+"""Counts a specification's parameters and layers, and the operations and bytes of a training step."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ def count_parameters(spec: Spec) -> int:
 
 
 def spare_parameters(spec: Spec) -> set[int]:
-    """Numbers of parameters that a framework may carry besides and not train: those of all layers of some kinds."""
+    """Returns the numbers of untrained parameters that a framework may have in addition: all layers' of some kinds."""
     of_kinds: Counter[str] = Counter()
     for node in spec["nodes"]:
         of_kinds[node["op"]] += LAYERS[node["op"]].spare_parameters(node)
@@ -28,14 +28,14 @@ def spare_parameters(spec: Spec) -> set[int]:
 
 
 def count_layers(spec: Spec) -> int:
-    """Number of layers that multiply by weights, shortcuts left out."""
+    """Counts layers that multiply by weights, without shortcuts."""
     return sum(
         LAYERS[node["op"]].counted and not node.get("shortcut", False) for node in spec["nodes"]
     )
 
 
 def normalises(spec: Spec) -> bool:
-    """Tells whether a layer takes statistics of the mini-batch, which those of its shares are not."""
+    """Tells whether a layer takes statistics of the mini-batch, which shares of it do not have."""
     return any(LAYERS[node["op"]].normalises_by for node in spec["nodes"])
 
 
@@ -51,13 +51,13 @@ def single_values(spec: Spec, batch: int) -> str:
 
 
 def bytes_of_reference(spec: Spec, batch: int) -> int:
-    """Bytes that a step of `prove.reference` takes at most, about: four arrays for each parameter, and all outputs."""
+    """Returns the bytes that a step of `prove.reference` takes, about: four arrays a parameter, and all outputs."""
     given = [batch * math.prod(node["shape"]) for node in spec["nodes"]]
     return DOUBLE * (4 * count_parameters(spec) + sum(given) + 3 * max(given))
 
 
 def flops_per_step(spec: Spec, batch: int) -> int:
-    """Floating-point operations of one training step: 2 for each multiply-add of the matrix products.
+    """Counts floating-point operations of one training step: 2 for each multiply-add of the matrix products.
 
     Forward, gradient of the weights and gradient of the input cost the same number each (Goodfellow et al., Deep
     Learning, 2016, section 6.5; Kaplan et al. 2020, "6 N"); the network's own input has no gradient. Element-wise work,
@@ -75,7 +75,7 @@ def flops_per_step(spec: Spec, batch: int) -> int:
 
 
 def _spared(spec: Spec) -> int:
-    """Multiply-adds of gradients for what is a part of the input, or has none: they are not computed."""
+    """Counts multiply-adds of gradients that are not computed, since they are of the network's input."""
     given, spared = {"input"}, 0
     for node in spec["nodes"]:
         kind, sources = LAYERS[node["op"]], set(node["inputs"])

@@ -1,7 +1,7 @@
 """Makes the small networks by which a proof sees what a network's dropout drops: one for each kind of layer.
 
-They have no hidden layers, and one class more than there are labels. Its gradient tells what the mask did to the
-others' (`worker.masks`).
+They have no hidden layers, and one class more than there are labels. The gradient of that class shows what the mask did
+to the others' (`worker.masks`).
 """
 
 import math
@@ -29,7 +29,7 @@ WAYS = ("causal", "kv_heads", "rotary")
 
 
 def of_network(spec: dict[str, Any], batch: int) -> dict[str, dict[str, Any]]:
-    """Specifications for a mini-batch by name, one for each rate and shape of what is dropped."""
+    """Returns specifications for a mini-batch by name, one for each rate and shape of what is dropped."""
     found = {}
     for node in spec["nodes"]:
         rate, kind, rank = rate_of(node), node["op"], len(node["in_shape"])
@@ -43,7 +43,7 @@ def of_network(spec: dict[str, Any], batch: int) -> dict[str, dict[str, Any]]:
 
 
 def count(node: dict[str, Any]) -> int:
-    """Says how many values or shares of a sample a node may drop; 1 where it drops the whole sample."""
+    """Counts the values or shares of a sample that a node may drop; 1 where it drops the whole sample."""
     drops, steps = LAYERS[node["op"]].drops, node["shape"][0]
     if drops == "shares":
         pairs = steps * (steps + 1) // 2 if node.get("causal") else steps**2

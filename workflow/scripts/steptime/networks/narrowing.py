@@ -1,4 +1,4 @@
-"""Finds the small version of a network on which frameworks are proven, where an entry does not give its sizes."""
+"""Finds the small version of a network on which frameworks are proven, where its entry does not give the sizes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ FEATURES = ("channels", "units", "groups", "heads", "kv_heads", "start", "size")
 
 
 def narrowed(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
-    """The entry with small numbers in place of all its sizes; `specify` raises ValueError for what does not fit."""
+    """Returns the entry with small numbers for all sizes; `specify` raises ValueError where they do not fit."""
     plain = {key: value for key, value in entry.items() if key != "sizes"}
     sizes = entry.get("sizes", {})
     plain |= {"input": _without_names(entry["input"], sizes), "sizes": {}, "narrow": {}}
@@ -32,7 +32,7 @@ def _fitting(entry: Entry, specify: Callable[[Entry], Any]) -> Entry | None:
 
 
 def _without_names(value: Any, sizes: dict[str, int], key: str = "") -> Any:
-    """Returns the numbers that names of sizes mean, wherever a size can be."""
+    """Replaces names of sizes by their numbers, wherever a size can be."""
     if isinstance(value, list):
         return [_without_names(each, sizes, key) for each in value]
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def _without_names(value: Any, sizes: dict[str, int], key: str = "") -> Any:
 
 
 def _divided(entry: Entry, by: int) -> Entry:
-    """Returns the entry with so many times fewer features, words and steps."""
+    """Returns the entry with features divided by `by`, and fewer words and steps."""
 
     def smaller(size: int) -> int:
         return size if size < LEAST else max(LEAST if by > size // LEAST else size // by, 1)
@@ -72,7 +72,7 @@ def _divided(entry: Entry, by: int) -> Entry:
 
 
 def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
-    """Returns the entry with images halved as often as all maps keep two rows and columns that had them."""
+    """Halves images as often as every map that had two rows and columns keeps two."""
     if entry["input"]["kind"] != "image":
         return entry
     wide = _wide_maps(specify(entry))
@@ -90,7 +90,7 @@ def _smaller_images(entry: Entry, specify: Callable[[Entry], Any]) -> Entry:
 
 
 def _wide_maps(spec: Any) -> set[str]:
-    """Returns the layers whose images have two rows and columns at least; of an input of one row, two columns."""
+    """Returns the layers whose images have two rows and columns or more; for an input of one row, two columns."""
     one_row = spec["input"]["shape"][1] == 1
     return {
         node["name"]

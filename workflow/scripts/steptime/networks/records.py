@@ -1,4 +1,4 @@
-"""Records that are found by name: each is a constant of a module of its own in a package that lists its folder."""
+"""Finds records by name: each is a constant in a module of its own, in a package that lists its folder."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Records(Mapping[str, Any]):
-    """By module name, the constant that every module of a package has; a module is imported when it is asked for."""
+    """Maps module names to a constant that every module of a package has; imports a module when it is asked for."""
 
     def __init__(self, package: str, folders: Iterable[str], constant: str) -> None:
         self.package, self.constant = package, constant
@@ -59,7 +59,7 @@ for missing in ("clip_norm", "clipnorm", "clip_value", "clipvalue", "gradient_cl
 
 
 def as_number(text: str) -> str:
-    """Says how YAML wants the number that a text is; '' where it is none."""
+    """Writes the number that a text is as YAML wants it; '' where it is none."""
     try:
         return f"{float(text):g}"
     except ValueError:
@@ -73,7 +73,7 @@ def check_keys(
     others: tuple[str, ...],
     lacks: str = "{0} lacks '{1}'; write {1}: with its value",
 ) -> None:
-    """Raises ValueError for a key that its owner has not, and for one that it lacks."""
+    """Raises ValueError for a key that its owner does not know, and for one that it lacks."""
     for key in options:
         if key not in needs + others:
             raise ValueError(f"{owner} has no '{key}'; {write_instead(key, needs + others)}")
@@ -83,7 +83,7 @@ def check_keys(
 
 
 def write_instead(name: str, known: Iterable[str]) -> str:
-    """Says what to write in place of an unknown name: the nearest known one, or one of all."""
+    """Says what to write instead of an unknown name: the nearest known one, or one of all."""
     name, known = name.lower(), sorted(known)
     if name in WISHES:
         return WISHES[name]

@@ -1,4 +1,4 @@
-"""The neutral specification of a network: what every adapter builds, and what every check is held against.
+"""The neutral specification of a network: what every adapter builds, and what every check compares with.
 
 `specify` expands an entry of `config/networks.yaml` into plain data (it travels to the worker as JSON):
 
@@ -6,16 +6,15 @@
      "nodes": [...], "parameters": [...],
      "loss": "softmax_cross_entropy", "optimiser": {"name": "sgd", "learning_rate": 0.01}}
 
-A network that is trained on real images has besides `dataset`, the name of the whole data set, and `epochs`, how many
-at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
-`worker.tasks.training`).
-
-A network that has some has `options`, ["batch_norm epsilon" ...], which adapters declare besides layer kinds.
+A network that is trained on real images also has `dataset`, the name of the whole data set, and `epochs`, how many at
+most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
+`worker.tasks.training`). `options`, such as ["batch_norm epsilon"], are those that adapters must declare besides layer
+kinds.
 
 A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
 are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
-gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the
-record of its kind tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
+gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}`, in the neutral layout that the
+record of its kind describes (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
 
 docs/reference/networks.md describes the language of layers.
 """
@@ -64,10 +63,10 @@ RECORDS = frozenset([*LAYERS, *LOSSES, *optimisers.OPTIMISERS])
 
 
 def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[str, Any]:
-    """Specification of the network `name` of the catalogue (the parsed `config/networks.yaml`).
+    """Returns the specification of the network `name` of the catalogue (the parsed `config/networks.yaml`).
 
-    With `narrow`, the small version of the same structure. Raises ValueError, in one sentence, for
-    whatever does not exist or does not fit.
+    With `narrow`, that of its small version, of the same structure. Raises ValueError, in one sentence, for whatever
+    does not exist or does not fit.
     """
     entry = resolve(name, catalogue)
     if narrow and "narrow" not in entry:
@@ -103,16 +102,15 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
 
 
 def _options_of(nodes: list[dict[str, Any]]) -> list[str]:
-    """Says what adapters must declare besides kinds: "kind option"."""
+    """Returns what adapters must declare besides kinds, each as "kind option"."""
     found = {f"{node['op']} {key}" for node in nodes for key in LAYERS[node["op"]].options_of(node)}
     return sorted(found)
 
 
 def tiny(kind: str, option: str = "") -> dict[str, Any]:
-    """Returns the smallest network of a layer kind: the example of its record, or else the layer between two dense
-    ones.
+    """Returns the smallest network of a layer kind, or of one of its options: the record's example, if it has one.
 
-    Or that of one of its options.
+    Otherwise the layer is between two dense ones.
     """
     record = LAYERS[kind]
     source, layers = record.options[option] if option else record.example or (ROW, [DENSE, kind])
@@ -121,7 +119,7 @@ def tiny(kind: str, option: str = "") -> dict[str, Any]:
 
 
 def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
-    """Returns the entry of `name` with everything that a variant takes from its network filled in."""
+    """Returns the entry of `name`, with all that a variant takes from its network."""
     entry = catalogue[name]
     if "variant_of" not in entry:
         return entry
@@ -132,7 +130,7 @@ def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
 
 
 def used_records(spec: dict[str, Any]) -> set[str]:
-    """Returns those of `RECORDS` that a network is built, trained and proven with."""
+    """Returns the names in `RECORDS` with which a network is built, trained and proven."""
     return {node["op"] for node in spec["nodes"]} | {
         spec["loss"],
         spec["optimiser"]["name"],
@@ -141,7 +139,7 @@ def used_records(spec: dict[str, Any]) -> set[str]:
 
 
 class _Builder:
-    """Turns layers into nodes, keeping what came last, and what has which shape and which name."""
+    """Turns layers into nodes; remembers the last node, and every node's shape and name."""
 
     def __init__(self, source: dict[str, Any], sizes: dict[str, int]) -> None:
         self.sizes: ChainMap[str, int] = ChainMap(sizes)
@@ -166,7 +164,7 @@ class _Builder:
         self.counts: dict[str, int] = {}
 
     def number(self, value: Any) -> Any:
-        """Returns the number that a word stands for; anything else as it is."""
+        """Returns the number that a word means; anything else as it is."""
         if not isinstance(value, str):
             return value
         if value not in self.sizes:
@@ -191,7 +189,7 @@ class _Builder:
                 self.add_layer(kind, options)
 
     def repeat(self, rounds: int | str | list[dict[str, Any]], layers: list[Any]) -> None:
-        """The layers so many times, or once with each set of sizes of a list."""
+        """Adds the layers so many times, or once for each set of sizes in a list."""
         outer = self.sizes
         if not isinstance(rounds, list):
             rounds = [{}] * self.number(rounds)
@@ -201,10 +199,10 @@ class _Builder:
             self.sizes = outer
 
     def add_residual(self, block: dict[str, Any]) -> None:
-        """What the layers make of an input, plus what the shortcut makes of it, if only itself.
+        """Adds layers, a shortcut from their input, which may have layers too, and the sum of both.
 
-        Layers of the shortcut are no layers of their own in a paper's count, and a kind may start
-        otherwise at the end of a branch.
+        Layers of the shortcut do not count as layers of their own, as in papers; a kind may have other start values at
+        the end of a branch.
         """
         check_keys("a residual", block, ("layers",), ("shortcut",))
         entered = self.last
@@ -220,7 +218,7 @@ class _Builder:
         self.add_node("add", [main, self.last], {})
 
     def add_layer(self, kind: str, options: dict[str, Any]) -> None:
-        """A layer as it is written, with its inputs and its name if it says them."""
+        """Adds a layer as it is written, with its inputs and its name, if it has them."""
         if kind not in LAYERS:
             block = f"write `{kind}:` with `layers:`" if kind in BLOCKS else ""
             instead = block or write_instead(kind, [*LAYERS, *BLOCKS])
@@ -242,7 +240,7 @@ class _Builder:
         return self.named[name]
 
     def check_forms(self, node: dict[str, Any], kind: LayerKind) -> None:
-        """Raises ValueError for an input of a form that the kind does not take, and for word ids beyond its rows."""
+        """Raises ValueError for an input of a form that the kind does not take, and for more words than it has rows."""
         for place, name in enumerate(node["inputs"]):
             takes = (kind.beside,) if kind.beside and place else kind.takes
             form = self.forms[name]
@@ -271,7 +269,7 @@ class _Builder:
                 )
 
     def check_loss(self, loss: str) -> None:
-        """Raises ValueError for a loss that is not known, or does not fit the last layer."""
+        """Raises ValueError for a loss that is unknown, or does not fit the last layer."""
         if loss not in LOSSES:
             raise ValueError(f"there is no loss '{loss}'; {write_instead(loss, LOSSES)}")
         form, shape = self.forms[self.last], self.shapes[self.last]
@@ -323,7 +321,7 @@ class _Builder:
         self.last = name
 
     def values(self, owner: str, kind: LayerKind, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the values of a layer, with words looked up. Raises ValueError for one that its kind cannot have."""
+        """Returns a layer's values, with words looked up. Raises ValueError for a value that its kind cannot have."""
         found = {}
         for key, value in options.items():
             values = kind.values_of(key)
@@ -349,7 +347,7 @@ class _Builder:
         return found
 
     def sides(self, value: list[Any], values: Values) -> Any:
-        """[of rows, of columns], or the number that both are. Raises ValueError."""
+        """Returns [of rows, of columns], or one number where they are equal. Raises ValueError."""
         rows, columns = map(self.number, value)
         if not (values.hold(rows) and values.hold(columns)):
             raise ValueError(f"each side of it is {values.words}")
@@ -357,5 +355,5 @@ class _Builder:
 
 
 def _form(shape: Shape) -> str:
-    """Says which of `FORMS` numbers of a shape have."""
+    """Returns the one of `FORMS` that values of a shape have."""
     return ("row", "sequence", "image")[len(shape) - 1]

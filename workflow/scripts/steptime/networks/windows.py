@@ -1,4 +1,4 @@
-"""Windows that slide over images (batch, channels, height, width), which lie in memory with their channels last."""
+"""Windows that slide over images (batch, channels, height, width), whose channels are last in memory."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from steptime.networks.layers import Node, Shape
 
 
 def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
-    """(channels, height, width) of one output for each window; raises ValueError where not one fits."""
+    """Returns (channels, height, width) with one output for each window; raises ValueError where none fits."""
     sizes = [pair(node.get(key, 1)) for key in ("kernel", "stride", "padding", "dilation")]
     up = bool(node.get("up"))
     sides = zip(source[1:], *sizes, strict=True)
@@ -34,7 +34,7 @@ def windows(padded: Array, node: Node) -> Array:
 
 
 def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
-    """Returns the transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in place."""
+    """Adds up pieces (batch, channels, height, width, kernel**2) in place: the transpose of `pad` and `windows`."""
     if node["kernel"] == node["stride"] == 1 and not node["padding"]:
         return pieces[..., 0]
     total = blank(shape)
@@ -44,7 +44,7 @@ def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
 
 
 def places(padded: Array, node: Node) -> Iterator[Array]:
-    """For each place in a window, row by row, what all windows have there: (batch, channels, height, width) each."""
+    """Yields, for each place in a window, row by row, all windows' values there: (batch, channels, height, width)."""
     (rows, columns), (down, along) = pair(node["kernel"]), pair(node["stride"])
     lower, further = pair(node.get("dilation", 1))
     height, width = (
@@ -67,13 +67,13 @@ def unpad(padded: Array, node: Node) -> Array:
 
 
 def _reach(node: Node) -> tuple[int, ...]:
-    """Says how many rows and columns a window spans."""
+    """Returns how many rows and columns a window spans."""
     sides = zip(pair(node["kernel"]), pair(node.get("dilation", 1)), strict=True)
     return tuple((kernel - 1) * apart + 1 for kernel, apart in sides)
 
 
 def _count(extent: int, kernel: int, step: int, edge: int, apart: int, *, up: bool) -> int:
-    """Says how many windows fit; rounded `up`, the last one still begins in the image or in front of it."""
+    """Returns how many windows fit; rounded `up`, the last one still begins in the image or in front of it."""
     room = extent + 2 * edge - (kernel - 1) * apart - 1
     if room < 0:
         raise ValueError(

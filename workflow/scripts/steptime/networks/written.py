@@ -1,4 +1,4 @@
-"""The entries of networks as files have them: the project's own, and a user's, which take the place of same names."""
+"""Reads networks' entries from files: the project's own, and a user's, which win where names are the same."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ FOLDER = Path("networks")
 
 
 def files_of_user(config: dict[str, Any]) -> list[str]:
-    """The user's files of networks, as seen from the project's folder. Raises InputError where none is there."""
+    """Returns the user's files of networks, relative to the project. Raises InputError where one is missing."""
     place = Path(config.get("networks", FOLDER)).expanduser()
     if place.is_dir():
         paths = sorted(place.glob("*.yaml"))
@@ -28,8 +28,9 @@ def files_of_user(config: dict[str, Any]) -> list[str]:
 
 
 def of_run(first: Path | None = None) -> dict[str, Any]:
-    """Returns the entries that the run goes by which is under way, as it began with them: an edit since then is for
-    the next one. Beside a run, those of the files of the last one here.
+    """Returns the entries with which the run under way began: an edit since then is for the next run.
+
+    Outside a run, reads the files of the last run here.
     """
     known = run.facts()
     if run.is_under_way() and "entries" in known:
@@ -38,7 +39,7 @@ def of_run(first: Path | None = None) -> dict[str, Any]:
 
 
 def merged(paths: list[Path]) -> dict[str, Any]:
-    """Returns the entries of files, which a run has checked."""
+    """Returns the entries of files that a run has checked; later files win."""
     entries: dict[str, Any] = {}
     for path in paths:
         entries |= read_yaml(path)

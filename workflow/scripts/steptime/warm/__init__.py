@@ -1,4 +1,4 @@
-"""Tables, figures and pages begin in processes with all loaded: to load it takes longer than to make most of them."""
+"""Starts tables, figures and pages in processes that have loaded all: loading takes longer than making most of them."""
 
 import json
 import os
@@ -15,13 +15,13 @@ STARTED: list["subprocess.Popen[bytes]"] = []
 
 
 def begin() -> None:
-    """Starts `warm.serve`, which ends when its input does: with this process, however that ends."""
+    """Starts `warm.serve`, which ends when its input does: with this process, however this ends."""
     command = [os.environ["STEPTIME_LAUNCH"], "warm.serve"]
     STARTED.append(subprocess.Popen(command, stdin=subprocess.PIPE))
 
 
 def status_of(arguments: list[str]) -> int | None:
-    """The exit status of a program that was run in a process with all loaded; None where there is no such process."""
+    """Runs a program in a process that has loaded all, and returns its exit status; None without such a process."""
     if arguments[0] not in PROGRAMS or not run.is_under_way():
         return None
     try:

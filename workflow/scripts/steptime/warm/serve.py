@@ -1,6 +1,6 @@
-"""Waits for the programs of a run that are to begin with all loaded, and forks a process for each of them.
+"""Waits for the programs of a run that are to start with all loaded, and forks a process for each of them.
 
-It loads nothing until it is asked for the first time.
+It loads nothing until the first of them comes.
 """
 
 import gc
@@ -22,7 +22,7 @@ BESIDES = ("artefacts.papers.findings", "page.screen", "render.figures")
 
 
 def main() -> None:
-    """Serves until the input ends; the process of a program ends in here too."""
+    """Serves until the input ends; each program's process ends in here, too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Nobody waits for a process that has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Runs the program that is asked for in a process of its own, and says its exit status."""
+    """Runs a program in a process of its own, and sends its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if number := os.fork():
         _, status = os.waitpid(number, 0)

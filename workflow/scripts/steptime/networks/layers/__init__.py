@@ -1,4 +1,4 @@
-"""Layer kinds: all about one stands in one record, in the module of its name in this folder."""
+"""Layer kinds: one record for each, with all about it, in the module of its name in this folder."""
 
 import math
 from collections.abc import Callable
@@ -32,43 +32,43 @@ FORMS = {
 
 
 def same_shape(node: Node, source: Shape) -> Shape:
-    """Returns the shape of what changes each value on its own."""
+    """Returns the shape of a layer that changes each value on its own."""
     return list(source)
 
 
 def parameter(node: Node, role: str, shape: Shape, bound: float, centre: float = 0.0) -> Node:
     """Returns a trainable parameter of a node, which starts uniform in centre +- bound.
 
-    Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value
-    is a special one such as 0, so that the proof sees a parameter in the wrong place.
+    Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value is a special one such
+    as 0, so that the proof notices a parameter in the wrong place.
     """
     return {"name": f"{node['name']}/{role}", "shape": shape, "bound": bound, "centre": centre}
 
 
 def moved_once(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move when a step touches each array once (see `networks.bytes_per_step`)."""
+    """Counts the numbers that move when a step touches each array once (see `networks.bytes_per_step`)."""
     back = node["inputs"] != ["input"]
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     return (5 + back) * weights + (1 + back + bool(weights)) * source + 2 * result
 
 
 def moved_by_fused(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move for what a good implementation computes where its input is made or read: its weights alone."""
+    """Counts the numbers that move for a layer that can be fused with its neighbours: only its weights."""
     return 5 * weights
 
 
 def moved_by_copy(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move for a copy, and for another one of the gradient on the way back."""
+    """Counts the numbers that move for a copy, and for a copy of the gradient on the way back."""
     return 4 * batch * math.prod(node["shape"])
 
 
 def kept(node: Node, rate: float, shape: tuple[int, ...]) -> Array:
-    """Returns what dropout multiplies by: 0 with probability `rate`, and 1 / (1 - rate) otherwise."""
+    """Returns dropout's factors: 0 with probability `rate`, and 1 / (1 - rate) otherwise."""
     return (node["random"].random_sample(shape) >= rate) / (1 - rate)
 
 
 def check_groups(node: Node, channels: int, which: str = "") -> None:
-    """Raises ValueError where channels cannot be shared out to the groups of a node."""
+    """Raises ValueError where a node's groups do not divide its channels."""
     if channels % node["groups"]:
         raise ValueError(
             f"{channels} channels{which} are not so many in each of {node['groups']} groups: write a "
@@ -78,7 +78,7 @@ def check_groups(node: Node, channels: int, which: str = "") -> None:
 
 @dataclass(frozen=True)
 class Values:
-    """What may stand behind a key of a layer, in words and as a test."""
+    """The values that a layer's key may have, in words and as a test."""
 
     words: str
     hold: Callable[[Any], bool]
@@ -86,7 +86,7 @@ class Values:
 
 
 def numbers(words: str, hold: Callable[[Any], bool], *types: type) -> Values:
-    """Returns those numbers of some types for which something holds; `true` is none."""
+    """Returns the numbers of these types for which `hold` is true; `true` is not a number."""
     return Values(words, lambda value: type(value) in types and hold(value), float in types)
 
 
@@ -100,7 +100,7 @@ SWITCH = Values("true or false", lambda value: isinstance(value, bool))
 
 @dataclass(frozen=True)
 class LayerKind:
-    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of `networks.specification`."""
+    """A kind of layer. Shapes and counts are of one sample; `node` is a node of `networks.specification`."""
 
     # (node, {role: array}, input arrays, batch first) -> the output, and a function from the gradient of the output to
     # (gradients of the inputs, {role: gradient}). In float64, from the mathematics of the layer.
@@ -137,8 +137,8 @@ class LayerKind:
     normalises_by: str = ""
     # What it drops at random, if it has a rate: single "values", whole "samples", or an attention's "shares".
     drops: str = "values"
-    # (input, layers) of the smallest network that says something of it, but for the dense layer at
-    # its end; where it is left out, the layer stands between two dense ones.
+    # (input, layers) of the smallest network that shows the kind, without the dense layer at its end. By default, the
+    # layer is between two dense ones.
     example: Example | None = None
 
     def options_of(self, node: Node) -> list[str]:
@@ -147,7 +147,7 @@ class LayerKind:
         return sides + [key for key in self.options if key in node]
 
     def values_of(self, key: str) -> Values:
-        """Says what may stand behind a key: of one with a default, what that is one of."""
+        """Returns the values that a key may have; a default shows which."""
         if key in self.flags:
             return SWITCH
         usual = self.defaults.get(key)
@@ -173,11 +173,12 @@ EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 
 
 def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backward]]) -> LayerKind:
-    """Returns a kind over (steps, features) with so many gates of each unit: input (in, gates units), recurrent
-    (units, gates units), bias (gates units). cuDNN's form has a second bias for each gate, held at zero.
+    """Returns a recurrent kind over (steps, features), with so many gates a unit.
 
-    With `bidirectional`, a second layer of the kind reads from the last step to the first, with parameters of its own,
-    `back_input` and such; its outputs stand behind the first one's (Schuster and Paliwal 1997).
+    Parameters are input (in, gates units), recurrent (units, gates units), bias (gates units). cuDNN's form has a
+    second bias for each gate, which stays zero. With `bidirectional`, a second layer reads from the last step to the
+    first, with its own parameters (`back_input` and so on); its outputs follow the first layer's (Schuster and Paliwal
+    1997).
     """
 
     def ways(node: Node) -> list[str]:
@@ -201,7 +202,7 @@ def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backwar
         return len(ways(node)) * steps * (features + node["units"]) * gates * node["units"]
 
     def inner_multiply_adds(node: Node) -> int:
-        """Of the recurrent product, whose input is the layer's own output."""
+        """Counts those of the recurrent product, whose input is the layer's own output."""
         return len(ways(node)) * node["shape"][0] * gates * node["units"] ** 2
 
     def shape(node: Node, source: Shape) -> Shape:
@@ -227,7 +228,7 @@ def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backwar
 
 
 def both_ways(forward: Callable[..., tuple[Array, Backward]]) -> Callable[..., Any]:
-    """Returns the same of a layer that may read its steps from the last one to the first, too."""
+    """Extends a layer's `forward` to nodes that are `bidirectional`."""
 
     def forward_of_both(node: Node, own: Arrays, x: Array) -> tuple[Array, Backward]:
         there, of_there = forward(node, own, x)

@@ -1,4 +1,4 @@
-"""An image of `size` rows and columns, each the mean of its share of the rows and columns before.
+"""An image of `size` rows and columns, each the mean of its share of the input's rows and columns.
 
 Share i of n begins at i/n of them and ends at (i + 1)/n, rounded so that no pixel is left out: two shares may overlap.
 """
@@ -12,7 +12,7 @@ def shape(node, source):
 
 
 def weights(size, extent):
-    """Says what each of `extent` rows is to each of `size` means: (size, extent)."""
+    """Returns the weight of each of `extent` rows in each of `size` means: (size, extent)."""
     means = np.zeros((size, extent))
     for share in range(size):
         first, end = share * extent // size, -(-(share + 1) * extent // size)

@@ -16,7 +16,7 @@ def shape(node, first, second):
 
 
 def numbers_moved(node, batch, weights):
-    """It reads its second operand; the first is at hand where the sum is made."""
+    """Counts the second operand, which is read; the first is at hand where the sum is made."""
     return batch * math.prod(node["in_shape"])
 
 

@@ -1,12 +1,12 @@
-"""Scaled dot-product attention of `heads` heads (Vaswani et al. 2017, section 3.2), from (steps, 3 units), in which
-queries, keys and values stand side by side, to (steps, units).
+"""Scaled dot-product attention of `heads` heads (Vaswani et al. 2017, section 3.2), from (steps, 3 units), which are
+queries, keys and values side by side, to (steps, units).
 
-The units of a head stand side by side, too. Scores are divided by the root of their number. With `causal`, a step sees
-itself and those before it. The projections around it are layers of kind dense. Of `kv_heads`, fewer keys and values
-than queries, each is for as many heads, one behind the other (Ainslie et al. 2023). With `rotary`, the base of the
+The units of a head are side by side, too. Scores are divided by the root of their number. With `causal`, a step sees
+itself and the steps before it. The projections around it are layers of kind dense. With `kv_heads`, there are fewer
+keys and values than queries, each for as many heads in succession (Ainslie et al. 2023). With `rotary`, the base of the
 angles, queries and keys are turned by their step, the first half of a head with the second (Su et al. 2021). Each
-share, which is a score behind the softmax, is set to 0 with probability `dropout`, and divided by 1 - dropout
-otherwise; in use, none is (Vaswani et al. in tensor2tensor, `dot_product_attention`).
+share, a score after the softmax, is set to 0 with probability `dropout`, and divided by 1 - dropout otherwise; in use,
+none is (Vaswani et al. in tensor2tensor, `dot_product_attention`).
 """
 
 import math
@@ -32,25 +32,25 @@ def shape(node, source):
 
 
 def multiply_adds(node):
-    """Of scores and of sums of values, of the pairs of steps that are not masked."""
+    """Counts those of scores and of sums of values, over the pairs of steps that are not masked."""
     steps, units = node["shape"]
     pairs = steps * (steps + 1) // 2 if node.get("causal") else steps**2
     return 2 * pairs * units
 
 
 def numbers_moved(node, batch, weights):
-    """Scores stay where they are made: what is read once more is the input."""
+    """Counts the input once more; scores stay where they are made."""
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     return 3 * source + 2 * result
 
 
 def seen(steps):
-    """Tells whether a step, by row, sees a step, by column, under a causal mask."""
+    """Returns which steps (columns) each step (row) sees under a causal mask."""
     return np.tri(steps, dtype=bool)
 
 
 def turned(x, base, way=1.0):
-    """(..., steps, size), each pair of a number and that half a head further turned by step x base**(-2 i / size)."""
+    """Turns (..., steps, size): each number with the one half a head further, by step x base**(-2 i / size)."""
     steps, size = x.shape[-2:]
     angles = np.outer(np.arange(steps), base ** (-np.arange(0, size, 2) / size))
     cosine, sine = np.cos(angles), way * np.sin(angles)

@@ -1,4 +1,4 @@
-"""The mean of each window of an image, in which the zeros of its padding count. Sizes may be [of rows, of columns]."""
+"""The mean of each window of an image, where zeros of the padding count. Sizes may be [of rows, of columns]."""
 
 import math
 

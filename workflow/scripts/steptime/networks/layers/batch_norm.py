@@ -1,13 +1,13 @@
 """Batch normalisation with gamma and beta (channels), and statistics of the batch; `epsilon` is 1e-5.
 
-`momentum` is the share of a mini-batch in the running averages. Where it is left out, the framework's own counts.
+`momentum` is the share of a mini-batch in the running averages; by default, it is the framework's own.
 
-`ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut. At equal parts,
-gradients grow some 30 times over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree
-then (compare Goyal et al. 2017, section 5.1, who start the same gammas at zero).
+`ends_branch` marks the last one of a residual branch: its gammas start at a tenth of its shortcut. At equal parts,
+gradients grow some 30 times over fifty layers, and float32 noise turns signs in front of ReLUs, so that no two
+frameworks agree (compare Goyal et al. 2017, section 5.1, who start the same gammas at zero).
 
-`raised` is for networks of many layers without branches that are added: their betas start about 1, where few units of a
-ReLU are shut. Shut ones make gradients grow with each layer, by some 70 over MobileNet and 50 over DenseNet-121 at
+`raised` is for networks of many layers without residual branches: their betas start about 1, where few units of a ReLU
+are off. Units that are off make gradients grow with each layer, by some 70 over MobileNet and 50 over DenseNet-121 at
 their narrow sizes, and rounding turns their signs.
 """
 
@@ -37,10 +37,10 @@ def parameters(node):
 
 
 def forward(node, own, x):
-    """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given.
+    """Normalises by the biased variance (Ioffe and Szegedy 2015, algorithm 1), or in use by a given mean and variance.
 
-    Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late. By
-    `summed`, where it has that, samples' parts of its gradients are added up.
+    Where a node has `rounded`, it rounds the sums from which a framework may subtract the mean's part late. Where a
+    node has `summed`, that adds up samples' parts of the gradient.
     """
     epsilon = node.get("epsilon", BATCH_NORM_EPSILON)
     if "mean" in own:
@@ -80,7 +80,7 @@ def forward(node, own, x):
 
 
 def _rows(x):
-    """(batch, channels, ...) as one row of channels for each place of each sample."""
+    """Returns (batch, channels, ...) as one row of channels for each place of each sample."""
     return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
 
 

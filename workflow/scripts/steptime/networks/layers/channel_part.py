@@ -1,4 +1,4 @@
-"""So many channels of an image, from one of them on: the rest is for other layers."""
+"""Some channels of an image in succession; others are for other layers."""
 
 from dataclasses import replace
 

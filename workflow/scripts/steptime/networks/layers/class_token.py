@@ -16,7 +16,7 @@ def parameters(node):
 
 
 def numbers_moved(node, batch, weights):
-    """Forward and backward, each step is read and written once more."""
+    """Counts each step once more, read and written, forward and backward."""
     return 5 * weights + 4 * batch * math.prod(node["in_shape"])
 
 

@@ -1,4 +1,4 @@
-"""Its inputs behind one another: images by their channels, rows by their features."""
+"""Its inputs in succession: images by their channels, rows by their features."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_copy

@@ -1,6 +1,6 @@
 """Convolution of images with weight (out, in, kernel, kernel), and bias (out) if `bias` is true.
 
-`kernel`, `stride`, `padding` and `dilation`, by which the places of a window are apart, may be [of rows, of columns].
+`kernel`, `stride`, `padding` and `dilation`, the distance of a window's places, may be [of rows, of columns].
 """
 
 import math
@@ -19,11 +19,10 @@ def shape(node, source):
 
 
 def parameters(node):
-    """Weights start in +-1/sqrt(fan-in), the default of torch.nn.
+    """Starts weights in +-1/sqrt(fan-in), the default of torch.nn.
 
-    Wider ones (He et al. 2015) make AlexNet at full size, which has nothing that normalises,
-    diverge at a learning rate of 0.01. `wide_start` asks for them: where many more layers follow
-    one another, gradients are lost in float32 without.
+    With larger ones (He et al. 2015) AlexNet, which has no normalisation, diverges at full size and a learning rate of
+    0.01. `wide_start` asks for them, where so many layers follow one another that float32 would lose the gradients.
     """
     channels, kernel = node["in_shape"][0], pair(node["kernel"])
     weight_shape = [node["channels"], channels, *kernel]
@@ -38,9 +37,9 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    """Returns a matrix product of all windows, one a row, with all filters.
+    """Multiplies all windows, one a row, by all filters.
 
-    By `summed`, where a node has that, samples' parts of the weight's gradient are added up.
+    Where a node has `summed`, that adds up samples' parts of the weight's gradient.
     """
     padded = pad(x, node, 0.0)
     seen, count = windows(padded, node).transpose(0, 2, 3, 4, 5, 1), len(own["weight"])
@@ -81,7 +80,7 @@ def forward(node, own, x):
 
 
 def _filters(weight):
-    """Returns one a column, in the order of what is in a window."""
+    """Returns the filters, one a column, in the order of a window's values."""
     return weight.transpose(2, 3, 1, 0).reshape(-1, len(weight))
 
 

@@ -1,7 +1,7 @@
-"""The transpose of a convolution: each pixel spreads over a window of the image that it makes.
+"""The transpose of a convolution: each pixel spreads over a window of the new image.
 
-Weight (in, out, kernel, kernel), and bias (out) if `bias` is true. `padding` rows and columns of
-every side are cut off.
+Weight (in, out, kernel, kernel), and bias (out) if `bias` is true. `padding` rows and columns of every side are cut
+off.
 """
 
 import math
@@ -22,7 +22,7 @@ def shape(node, source):
 
 
 def parameters(node):
-    """Weights start in +-1/sqrt(fan-in): so many numbers as reach a pixel, in the mean."""
+    """Starts weights in +-1/sqrt(fan-in), where fan-in is how many numbers reach a pixel in the mean."""
     channels, kernel = node["in_shape"][0], node["kernel"]
     reaching = channels * kernel**2 / node["stride"] ** 2
     shape = [channels, node["channels"], kernel, kernel]
@@ -36,7 +36,7 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    """Returns a matrix product of all pixels, one a row, with what each spreads to its window."""
+    """Multiplies all pixels, one a row, by what each spreads over its window."""
     batch, channels, height, width = x.shape
     filters = own["weight"].reshape(channels, -1)
     rows = np.moveaxis(x, 1, -1).reshape(-1, channels)

@@ -4,7 +4,7 @@ from steptime.networks.layers import SHARE, LayerKind, kept
 
 
 def forward(node, own, x):
-    """Nothing where the node has no `random` to draw its mask from: dropout is off wherever numbers are compared."""
+    """Drops nothing where the node has no `random` to draw its mask from: so it is wherever numbers are compared."""
     if "random" not in node:
         return x, lambda dy: ([dy], {})
     factors = kept(node, node["rate"], x.shape)

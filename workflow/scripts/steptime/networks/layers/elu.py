@@ -1,4 +1,4 @@
-"""x of each value above 0, and exp(x) - 1 of each below (Clevert, Unterthiner and Hochreiter 2015)."""
+"""x for each value above 0, and exp(x) - 1 for each below (Clevert, Unterthiner and Hochreiter 2015)."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import LayerKind, moved_by_fused

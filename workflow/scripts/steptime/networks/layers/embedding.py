@@ -15,7 +15,7 @@ def parameters(node):
 
 
 def numbers_moved(node, batch, weights):
-    """Rows of the mini-batch's words: read, their gradient written and read, read and written. Words: read twice."""
+    """Counts rows of the mini-batch's words, their gradient, and the words, which are read twice."""
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     rows = min(node["vocabulary"], source) * node["units"]
     return 5 * rows + 2 * source + 2 * result

@@ -1,8 +1,8 @@
 """Gated recurrent unit over (steps, features): input (in, 3 units), recurrent (units, 3 units), bias (3 units).
 
-Gates stand in the order reset, update, new. The reset gate multiplies the recurrent product, and not what goes into it:
-the form of cuDNN (Cho et al. 2014 have the other one, in which no large product is left). The output before the first
-step is zero.
+The order of gates is reset, update, new. The reset gate multiplies the recurrent product, and not its input: the form
+of cuDNN (Cho et al. 2014 have the other one, in which no large product is left). The output before the first step is
+zero.
 """
 
 from steptime.networks.arrays import np

@@ -1,7 +1,7 @@
-"""Layer normalisation of the features of each step by their mean and biased variance, with weight
-(features), and bias (features) if `bias` is true (Ba, Kiros and Hinton 2016).
+"""Layer normalisation of the features of each step by their mean and biased variance, with weight (features), and bias
+(features) if `bias` is true (Ba, Kiros and Hinton 2016).
 
-`epsilon` stands inside of the root. The channels of an image are its features, at each pixel.
+`epsilon` is added inside the root. The channels of an image are its features, at each pixel.
 """
 
 from steptime.networks.arrays import np
@@ -16,21 +16,21 @@ def features_axis(node):
 
 
 def shape(node, source, least=3):
-    """Of fewer features nothing but signs is left, and most of their gradient is float32's noise."""
+    """Refuses fewer than `least` features: normalised, they are little more than signs, and their gradient is noise."""
     if source[features_axis(node) - 1] < least:
         raise ValueError("so few features are 0, 1 or -1 when normalised: write more of them")
     return list(source)
 
 
 def parameters(node):
-    """Weights start around 1, and no two alike, so that a proof sees one in the wrong place."""
+    """Starts weights around 1, no two alike, so that a proof notices one in the wrong place."""
     features = node["in_shape"][features_axis(node) - 1]
     weight = parameter(node, "weight", [features], 0.1, centre=1.0)
     return [weight] + ([parameter(node, "bias", [features], 0.1)] if node["bias"] else [])
 
 
 def wide(node, values):
-    """Returns a vector of the features, to be multiplied with what the layer is given."""
+    """Returns a vector of the features in a shape to be multiplied with the layer's input."""
     return values.reshape([-1] + [1] * (len(node["in_shape"]) - features_axis(node)))
 
 

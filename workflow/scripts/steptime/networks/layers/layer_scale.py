@@ -1,8 +1,8 @@
-"""Each feature times a weight (features) of its own, at the end of a residual branch (Touvron et al.
-2021, "Going deeper with image transformers").
+"""Each feature times its own weight (features), at the end of a residual branch (Touvron et al. 2021, "Going deeper
+with image transformers").
 
-The channels of an image are its features. Weights start around a tenth and not at 1e-6, at which
-float32 shows nothing of the branch in front of them.
+The channels of an image are its features. Weights start around a tenth and not at 1e-6, where float32 shows nothing of
+the branch in front of them.
 """
 
 from steptime.networks.layers import LayerKind, moved_by_fused, parameter

@@ -1,4 +1,4 @@
-"""Each value above 0, and `slope` times each below (Maas, Hannun and Ng 2013)."""
+"""Each value above 0, and `slope` times each value below (Maas, Hannun and Ng 2013)."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import DENSE, ROW, SHARE, LayerKind, moved_by_fused

@@ -1,8 +1,8 @@
 """Each value divided by (1 + alpha / size x the sum of the squares of it and its neighbours) ** 0.75.
 
-Neighbours are at the same place in `size` channels, it in their middle. alpha is 1 / `inverse_alpha`,
-so that a narrow network can have one that a proof sees. Krizhevsky et al. 2012, section 3.3, with the
-1 and the division by `size` of Caffe, in which AlexNet and GoogLeNet were published.
+Neighbours are at the same place in `size` channels around it. alpha is 1 / `inverse_alpha`, so that a narrow network
+can have one that a proof notices. Krizhevsky et al. 2012, section 3.3, with the 1 and the division by `size` of Caffe,
+in which AlexNet and GoogLeNet were published.
 """
 
 from steptime.networks.arrays import np

@@ -12,7 +12,7 @@ def shape(node, words, table):
 
 
 def numbers_moved(node, batch, weights):
-    """Returns rows of the mini-batch's words: read, and their gradient written. Words: read twice."""
+    """Counts rows of the mini-batch's words, their gradient, and the words, which are read twice."""
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     return 2 * source + 4 * result
 

@@ -1,6 +1,6 @@
 """Long short-term memory over (steps, features): input (in, 4 units), recurrent (units, 4 units), bias (4 units).
 
-Gates stand in the order i, f, g, o, and both states start at zero (Hochreiter and Schmidhuber 1997, Gers et al. 2000).
+The order of gates is i, f, g, o; both states start at zero (Hochreiter and Schmidhuber 1997, Gers et al. 2000).
 """
 
 from steptime.networks.arrays import np

@@ -1,6 +1,6 @@
 """The largest value of each window of an image; padding never is the largest.
 
-Rounded `up`, there are windows that reach beyond the image. Sizes may be [of rows, of columns].
+Rounded `up`, windows may reach beyond the image. Sizes may be [of rows, of columns].
 """
 
 from shared.specification import pair

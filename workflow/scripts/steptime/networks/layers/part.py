@@ -1,4 +1,4 @@
-"""So many of its features, from one of them on: the rest is for other layers."""
+"""Some features in succession; others are for other layers."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import COUNT, DENSE, ROW, LayerKind
@@ -14,7 +14,7 @@ def shape(node, source):
 
 
 def numbers_moved(node, batch, weights):
-    """Returns a view: it moves nothing."""
+    """Counts none: a view moves nothing."""
     return 0
 
 

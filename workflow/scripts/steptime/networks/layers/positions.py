@@ -1,7 +1,7 @@
-"""Adds to each step of a sequence (steps, units) the row of its number of a weight (rows, units).
+"""Adds to each step of a sequence (steps, units) the row of its number in a weight (rows, units).
 
-With `each`, so many steps one after the other share a row, as the words of a sentence do in BERT. Rows behind the last
-step are parameters that no gradient reaches. `deviation` is that of the start values.
+With `each`, as many steps in succession share a row, as the words of a sentence do in BERT. Rows beyond the last step
+are parameters that no gradient reaches. `deviation` is that of the start values.
 """
 
 import math

@@ -1,10 +1,10 @@
 """A restricted Boltzmann machine that learns by one step of contrastive divergence (Hinton 2002).
 
 Its inputs are the visible units, and a noise from -1 to 1 for each hidden unit. A hidden unit is 1 where its chance is
-above its noise. The visible units that follow from those are the end of the chain. The first number that the layer
-gives is the free energy of its input less that of the end; the others are the chances of the hidden units. Only the
-energies have a gradient, in which the input and the end of the chain are constants. That gradient is CD-1 with its sign
-turned: <v h> of the end less <v h> of the data.
+above its noise. From the hidden units follow new visible units, the end of the chain. The layer's first output is the
+free energy of its input minus that of the end; the others are the chances of the hidden units. Only the energies have a
+gradient, in which the input and the end of the chain are constants. That gradient is CD-1 with its sign turned: <v h>
+of the end minus <v h> of the data.
 """
 
 import math
@@ -34,17 +34,17 @@ def parameters(node):
 
 
 def multiply_adds(node):
-    """Up, down and up again."""
+    """Counts three products: up, down and up again."""
     return 3 * math.prod(node["in_shape"]) * node["units"]
 
 
 def inner_multiply_adds(node):
-    """Returns the two products of the weight's gradient stand for the three that it would have by the way up."""
+    """Returns a correction: the weight's gradient takes two products, not one for each of the three on the way up."""
     return -math.prod(node["in_shape"]) * node["units"]
 
 
 def chain(own, visible, noise):
-    """Returns all that is constant in the energies: what is given, the chances of hidden units, the chain's end."""
+    """Returns the constants of the energies: the visible units, the chances of hidden units, the end of the chain."""
     chances = logistic(visible @ own["weight"] + own["hidden"])
     drawn = (2.0 * chances - 1.0 > noise).astype(np.float64)
     return visible, chances, logistic(drawn @ own["weight"].T + own["visible"])
@@ -74,7 +74,7 @@ def forward(node, own, visible, noise):
 
 
 def numbers_moved(node, batch, weights):
-    """Returns the weight for each of five products and its update; what is visible, hidden and drawn, twice each."""
+    """Counts the weight for each of five products and its update, and visible, hidden and drawn units, twice each."""
     units = sum(node["in_shape"]) + node["units"]
     return 8 * weights + 6 * batch * units
 

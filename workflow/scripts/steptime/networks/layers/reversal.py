@@ -1,7 +1,7 @@
-"""Its input as it is; on the way back the gradient with its sign turned (Ganin and Lempitsky 2015).
+"""Returns its input; on the way back, turns the sign of the gradient (Ganin and Lempitsky 2015).
 
-What stands in front of it climbs the loss that what stands behind it descends: the two players of
-Goodfellow et al. 2014, equation 1, in one step of both.
+Layers in front of it climb the loss that layers behind it descend: the two players of Goodfellow et al. 2014, equation
+1, in one step of both.
 """
 
 from steptime.networks.layers import ROW, LayerKind, moved_by_fused

@@ -6,7 +6,7 @@ from steptime.networks.layers.layer_norm import shape
 
 
 def parameters(node):
-    """Weights start around 1, and no two alike, so that a proof sees one in the wrong place."""
+    """Starts weights around 1, no two alike, so that a proof notices one in the wrong place."""
     return [parameter(node, "weight", [node["in_shape"][-1]], 0.1, centre=1.0)]
 
 

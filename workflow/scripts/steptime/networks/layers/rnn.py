@@ -1,7 +1,7 @@
-"""Plain recurrence over (steps, features): the hyperbolic tangent of the product of a step with input
-(in, units), plus that of the output before it with recurrent (units, units), plus bias (units).
+"""Plain recurrence over (steps, features) with input (in, units), recurrent (units, units) and bias (units).
 
-The first step has an output of zero before it (Elman 1990).
+The output is tanh(step x input + last output x recurrent + bias). The output before the first step is zero (Elman
+1990).
 """
 
 from steptime.networks.arrays import np

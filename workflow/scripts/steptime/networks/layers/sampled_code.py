@@ -1,7 +1,7 @@
 """A code that is drawn for each sample: mean + exp(log variance / 2) x noise (Kingma and Welling 2013).
 
-The first input has the means and behind them the logarithms of the variances, the second the noise,
-which comes with the data, so that every framework draws the same.
+The first input has the means and then the logarithms of the variances; the second is the noise, which comes with the
+data, so that every framework draws the same.
 """
 
 from steptime.networks.arrays import np

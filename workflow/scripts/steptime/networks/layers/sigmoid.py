@@ -5,7 +5,7 @@ from steptime.networks.layers import LayerKind, moved_by_fused
 
 
 def logistic(x: Array) -> Array:
-    """Returns the function itself, in a form that no large value makes overflow."""
+    """Computes it in a form in which no large value overflows."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 

@@ -1,4 +1,4 @@
-"""Two rows of features as the two steps of a sequence, so that what follows judges both by the same weights."""
+"""Two rows of features as the two steps of a sequence, so that the next layers judge both by the same weights."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import ROW, LayerKind, moved_by_copy

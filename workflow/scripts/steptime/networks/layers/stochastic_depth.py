@@ -4,7 +4,7 @@ from steptime.networks.layers import SHARE, LayerKind, kept
 
 
 def forward(node, own, x):
-    """Nothing where the node has no `random`, as dropout."""
+    """Drops nothing where the node has no `random`, as dropout."""
     if "random" not in node:
         return x, lambda dy: ([dy], {})
     factors = kept(node, node["rate"], (len(x), *[1] * (x.ndim - 1)))

@@ -1,6 +1,6 @@
 """A trainable matrix, weight (rows, units), for layers that share it: `lookup` and `unembedding`.
 
-What it is given is not looked at. `deviation` is that of the start values.
+Its input is ignored. `deviation` is that of the start values.
 """
 
 import math
@@ -18,7 +18,7 @@ def parameters(node):
 
 
 def numbers_moved(node, batch, weights):
-    """Returns the update alone: it reads the weight and its gradient, and writes the weight."""
+    """Counts the update alone: it reads the weight and its gradient, and writes the weight."""
     return 3 * weights
 
 

@@ -1,4 +1,4 @@
-"""A sequence (steps, features) as (features, steps): what follows mixes steps."""
+"""A sequence (steps, features) as (features, steps): the next layers mix steps."""
 
 from steptime.networks.layers import EMBEDDING, WORDS, LayerKind
 

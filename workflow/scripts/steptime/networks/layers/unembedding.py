@@ -20,7 +20,7 @@ def multiply_adds(node):
 
 
 def numbers_moved(node, batch, weights):
-    """It reads the table forward and backward and writes its gradient; beside that, what a dense layer moves."""
+    """Counts the table, which is read forward and backward, its gradient, and what a dense layer moves besides."""
     table = node["in_shape"][-1] * node["shape"][-1]
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     return 3 * table + 3 * source + 2 * result

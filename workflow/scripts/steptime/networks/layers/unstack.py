@@ -1,4 +1,4 @@
-"""The steps of a sequence behind one another, as features of one row."""
+"""The steps of a sequence in succession, as features of one row."""
 
 from dataclasses import replace
 

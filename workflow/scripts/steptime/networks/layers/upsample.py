@@ -14,7 +14,7 @@ def shape(node, source):
 
 
 def weights(factor, extent):
-    """Says what each of `extent` rows is to each row of the output: (factor * extent, extent)."""
+    """Returns the weight of each of `extent` rows in each row of the output: (factor * extent, extent)."""
     centres = (np.arange(factor * extent) + 0.5) / factor - 0.5
     inside = np.clip(centres, 0, extent - 1)
     return np.maximum(0.0, 1.0 - np.abs(inside[:, None] - np.arange(extent)))

@@ -1,4 +1,4 @@
-"""Losses: all about one stands in one record, in the module of its name in this folder."""
+"""Losses: one record for each, with all about it, in the module of its name in this folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from steptime.networks.records import Records
 
 
 def wants_row(form: str, shape: Shape, source: Shape) -> str:
-    """Says what to write where the outputs are no row; '' where they are."""
+    """Says what to write where the outputs are not a row; '' where they are."""
     return "" if form == "row" else "write flatten or unstack behind it"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What a network is trained on, in float64."""
+    """A loss on which networks are trained, in float64."""
 
-    # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the
-    # logits. Of a loss without classes: outputs and targets, both of the last layer's shape.
+    # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the logits. For a loss
+    # without classes: outputs and targets, both of the last layer's shape.
     value: Callable[[Array, Array], tuple[float, Array]]
     # The same -> the loss of each label.
     each: Callable[[Array, Array], Array]
     # How often a step reads or writes a number for each logit.
     moves: int
-    # (form and shape of the last layer, shape of the network's input) -> what to write where the
-    # loss does not fit them, or ''.
+    # (form and shape of the last layer, shape of the network's input) -> what to write where they do not fit the loss,
+    # or ''.
     misfit: Callable[[str, Shape, Shape], str] = wants_row
 
 

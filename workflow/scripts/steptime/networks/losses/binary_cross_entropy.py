@@ -6,7 +6,7 @@ from steptime.networks.losses import Loss
 
 
 def each(outputs, targets):
-    """In a form in which no large output overflows."""
+    """Returns the terms, in a form in which no large output overflows."""
     return np.maximum(outputs, 0.0) - outputs * targets + np.log1p(np.exp(-np.abs(outputs)))
 
 

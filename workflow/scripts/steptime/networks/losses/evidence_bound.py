@@ -1,8 +1,8 @@
 """The mean over all outputs of the terms of the negative evidence lower bound (Kingma and Welling 2013).
 
-The outputs are those of the decoder, then the means of the code, then the logarithms of its
-variances. Those of the decoder are compared with targets from 0 to 1 by binary cross-entropy; the
-code against the standard normal distribution by (mean^2 + variance - log variance - 1) / 2.
+The outputs are those of the decoder, then the means of the code, then the logarithms of its variances. Binary
+cross-entropy compares the decoder's outputs with targets from 0 to 1; (mean^2 + variance - log variance - 1) / 2
+compares the code with the standard normal distribution.
 """
 
 from steptime.networks.arrays import np
@@ -12,7 +12,7 @@ from steptime.networks.losses.binary_cross_entropy import each as entropy
 
 
 def parts(outputs, targets):
-    """Outputs of the decoder, means, logarithms of variances."""
+    """Returns outputs of the decoder, means, and logarithms of variances."""
     decoded = targets.shape[1]
     code = (outputs.shape[1] - decoded) // 2
     return outputs[:, :decoded], outputs[:, decoded:-code], outputs[:, -code:]

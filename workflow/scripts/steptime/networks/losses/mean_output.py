@@ -1,4 +1,4 @@
-"""The mean of all outputs, where the last layers give the loss of each sample themselves."""
+"""The mean of all outputs, where the last layers themselves give the loss of each sample."""
 
 from steptime.networks.arrays import np
 from steptime.networks.losses import Loss

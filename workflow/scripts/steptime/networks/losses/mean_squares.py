@@ -1,4 +1,4 @@
-"""Mean over all outputs of the square of what they miss their targets by."""
+"""Mean over all outputs of the squared difference from their targets."""
 
 from steptime.networks.losses import Loss
 

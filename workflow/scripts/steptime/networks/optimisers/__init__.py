@@ -1,4 +1,4 @@
-"""Optimisers: all about one stands in one record, in the module of its name in this folder."""
+"""Optimisers: one record for each, with all about it, in the module of its name in this folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ from steptime.networks.arrays import Array, np
 from steptime.networks.records import Records, check_keys, write_instead
 
 Arrays = dict[str, Array]
-# The two running averages of each parameter, and what an optimiser keeps behind them; one that needs
-# fewer leaves the rest alone.
+# The two running averages of each parameter, and what else an optimiser keeps; one that needs fewer ignores the rest.
 State = dict[str, list[Array | float]]
 
 # What each optimiser must have, and may have: the schedule of `shared.specification.learning_rate`.
@@ -21,8 +20,8 @@ SCHEDULE = ("after_epochs", "decay")
 class Optimiser:
     """How one step changes a parameter, in float64."""
 
-    # (the specification's optimiser, gradient, running averages) -> what is taken off the
-    # parameter, in an array of its own.
+    # (the specification's optimiser, gradient, running averages) -> what is subtracted from the parameter, in an array
+    # of its own.
     step: Callable[[dict, Array, list], Array]
     # Whether `weight_decay` times the learning rate of each weight of a matrix is taken off, too.
     decays: bool = False
@@ -34,7 +33,7 @@ OPTIMISERS = Records(__name__, __path__, "OPTIMISER")
 
 
 def check(optimiser: dict) -> None:
-    """Raises ValueError, in one sentence, for an optimiser that is not known, and for keys that it lacks or has not."""
+    """Raises ValueError, in one sentence, for an unknown optimiser, and for missing or unknown keys."""
     name = optimiser["name"]
     if name not in OPTIMISERS:
         raise ValueError(f"there is no optimiser '{name}'; {write_instead(name, OPTIMISERS)}")
@@ -43,7 +42,7 @@ def check(optimiser: dict) -> None:
 
 
 def in_floats(optimiser: dict) -> dict:
-    """Returns the same, with no rate that YAML read as a whole number: frameworks take those otherwise."""
+    """Returns the optimiser with all rates as floats: frameworks treat integers, as YAML may read them, differently."""
 
     def of(value: Any) -> Any:
         if isinstance(value, list):
@@ -54,7 +53,7 @@ def in_floats(optimiser: dict) -> dict:
 
 
 def update(optimiser: dict, weights: Arrays, gradients: Arrays, state: State) -> Arrays:
-    """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is carried on in place."""
+    """Returns the weights after one step of the optimiser; `state`, {} before the first step, changes in place."""
     kind, updated = OPTIMISERS[optimiser["name"]], {}
     for name, gradient in gradients.items():
         weight = weights[name]

@@ -1,7 +1,7 @@
-"""Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2): beside Adam's step, the
-learning rate times `weight_decay` of each weight is taken off, and is no part of the gradient.
+"""Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2): besides Adam's step, the learning rate
+times `weight_decay` of each weight is subtracted, and is no part of the gradient.
 
-Parameters of one axis, which are biases and scales of norms, do not decay, as BERT and GPT-2 have it.
+Parameters of one axis, which are biases and scales of norms, do not decay, as in BERT and GPT-2.
 """
 
 from steptime.networks.optimisers import Optimiser, adam

@@ -1,5 +1,5 @@
-"""Stochastic gradient descent with momentum: the last step times `momentum`, without dampening, plus
-the gradient (Sutskever et al. 2013, in the form of PyTorch: the rate is outside of what is kept).
+"""Stochastic gradient descent with momentum: the last step times `momentum`, without dampening, plus the gradient
+(Sutskever et al. 2013, in PyTorch's form: the learning rate is not part of what is kept).
 """
 
 from steptime.networks.optimisers import Optimiser
