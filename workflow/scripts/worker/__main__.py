@@ -66,7 +66,7 @@ def main():
 
 
 def classify(error):
-    """Status and one sentence for an exception that stopped the worker."""
+    """Returns status and one sentence for an exception that stopped the worker."""
     text = " ".join(str(error).split()) or type(error).__name__
     short = text if len(text) <= 300 else text[:297] + "..."
     if isinstance(error, contract.Unsupported):

@@ -1,4 +1,4 @@
-"""From a job to the trainer of its network, which is counted before anything is timed."""
+"""Makes the trainer of a job's network, and counts it before anything is timed."""
 
 import collections
 import importlib
@@ -17,7 +17,7 @@ Loaded = collections.namedtuple("Loaded", ["adapter", "chosen", "seconds"])
 
 
 def load(job):
-    """The adapter of a job. Raises Unsupported, before its framework is imported, where it lacks what the job asks."""
+    """Returns the adapter of a job. Raises Unsupported, without its framework, where it lacks what the job asks."""
     has = declarations.declared(job["adapter"])
     contract.require(job["adapter"], has, job)
     start = clock()
@@ -49,7 +49,7 @@ def make(adapter, job, spec, weights, inputs, labels):
 
 
 def versions_of(module):
-    """Says what a module says of its software, and Python's version, as texts; what it does not know is left out."""
+    """Returns what a module says of its software, and Python's version, as texts, without what it does not know."""
     said = dict(module.versions(), python=sys.version.split()[0])
     return {name: str(version) for name, version in said.items() if version is not None}
 

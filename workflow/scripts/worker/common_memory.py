@@ -1,4 +1,4 @@
-"""Memory that all ranks of a cell have in common: weights that each updates when it likes, without a lock.
+"""Memory that all ranks of a cell have in common: weights that each rank updates at any time, without a lock.
 
 No file system holds it, so nothing of it is left when its processes have ended, however they end. The first rank makes
 it, and the others find it by a link in the folder in which ranks meet (see `worker.ranks`).
@@ -20,9 +20,9 @@ _MADE = []
 
 
 class Shared(object):
-    """`arrays` of so many float32 values each, and how often each rank has updated them.
+    """Holds `arrays`, each of so many float32 values, and counts how often each rank has updated them.
 
-    They hold zeros at first. Each rank makes as many of these, in the same order. Raises Unsupported where ranks are on
+    They begin as zeros. Each rank makes as many of these, in the same order. Raises Unsupported where ranks are on
     several nodes.
     """
 
@@ -39,15 +39,15 @@ class Shared(object):
             start += place
 
     def others(self):
-        """Says how many updates the other ranks have made."""
+        """Returns how many updates the other ranks have made."""
         return int(self._counts[:, 0].sum()) - int(self._counts[self._rank, 0])
 
     def count(self, before):
-        """Notes an update of this rank, whose weights were read when the others had made `before`."""
+        """Counts an update of this rank, which read the weights when the others had made `before` updates."""
         self._counts[self._rank] += np.array([1, self.others() - before] + [0] * (LINE // 8 - 2))
 
     def staleness(self):
-        """Updates of others between the reading and the writing of one, in the mean of all ranks' updates."""
+        """Returns how many updates of others come between the reading and the writing of one, in the mean."""
         steps, between = self._counts[:, :2].sum(0)
         return float(between) / float(steps) if steps else None
 

@@ -95,11 +95,11 @@ TRAINED = ("parameters", "threads", "settings", "run", "weights")
 
 
 class NotEquivalent(Exception):
-    """The framework built or trained another network; the text is the difference."""
+    """The framework built or trained another network; the text says what differs."""
 
 
 class Job(object):
-    """What an adapter builds a trainer from.
+    """What an adapter needs to build a trainer.
 
     `spec` is the specification; `inputs` and `labels` are the batch, in the adapter's `layout`; `mode`, `precision`,
     `threads`, `device`, `rank`, `ranks` and `exchange` say how it is to run; `seed` is that of dropout.
@@ -115,17 +115,17 @@ class Job(object):
         self.learning_rate = spec["optimiser"]["learning_rate"]
 
     def take(self, name):
-        """Takes out the start value of a parameter in the adapter's layout, so that few large ones are held twice."""
+        """Returns a parameter's start value in the adapter's layout and lets go of it: large ones take memory."""
         return self.layout.enter(name, self.weights.pop(name))
 
     def own(self, node):
-        """{role: name} of the parameters of a node, in the specification's order."""
+        """Returns {role: name} of a node's parameters, in the specification's order."""
         names = [name for name in self.layout.names if name.split("/")[0] == node["name"]]
         return {name.split("/")[1]: name for name in names}
 
 
 def require(adapter, has, job):
-    """Raises Unsupported, with one sentence, where what an adapter declares lacks what a job asks for."""
+    """Raises Unsupported, with one sentence, where an adapter does not declare what a job asks for."""
     reasons, spec, axes = has["REASONS"], job["spec"], dict(job, task=task_of(job))
     asked = [(name, axis, axes[axis]) for name, axis in sorted(AXES.items())]
     asked.append(("LOSSES", "loss", spec.get("loss", DEFAULTS["LOSSES"][0])))
@@ -152,12 +152,12 @@ def require(adapter, has, job):
 
 
 def task_of(job):
-    """Returns the task that a job is about: its own, or that whose networks it proves."""
+    """Returns the task of a job; for a proof, the task whose networks it proves."""
     return job.get("proves") or job["task"]
 
 
 def complete(made, what, wanted):
-    """Raises NotImplementedError where `made`, which is an adapter's `what`, lacks something that it must have."""
+    """Raises NotImplementedError where `made`, an adapter's `what`, lacks something that it must have."""
     missing = ", ".join(repr(name) for name in wanted if not hasattr(made, name))
     if missing:
         raise NotImplementedError("{} has no {}".format(what, missing))

@@ -2,8 +2,8 @@
 
 import numpy as np  # in place of: import <framework>
 
-# Declarations are read without importing the framework, so they are plain words. What is left out stands in
-# `shared.declarations.DEFAULTS`: float32 on one CPU device, plain SGD, the task "step".
+# Declarations are read without importing the framework, so they are plain words. By default (`DEFAULTS` of
+# `shared.declarations`) an adapter has float32 on one CPU device, plain SGD and the task "step".
 MODES = ("eager",)
 # How arrays are to come; see `worker.layout`. Sequences then have the steps first, in inputs and labels.
 LAYOUT = {"sequences": "steps first"}
@@ -11,7 +11,7 @@ REASONS = {"gpu": "this build of <framework> is for CPUs only"}
 
 
 def versions():
-    """Versions of the framework and of its libraries."""
+    """Returns the versions of the framework and of its libraries."""
     return {"framework_version": np.__version__}
 
 
@@ -42,7 +42,7 @@ class _Trainer(object):
         return float(loss)
 
     def weights(self, names=None):
-        """Parameters in the neutral layout."""
+        """Returns the parameters in the neutral layout."""
         wanted = self._trained if names is None else names
         return {name: self._layout.leave(name, self._trained[name]) for name in wanted}
 

@@ -1,6 +1,6 @@
 """BigDL 0.13: its graph of modules on one Java machine, driven step by step through JPype, without Spark's engine.
 
-BigDL's own Python runs whole trainings only and sends its arrays through a socket; here the Java machine is inside the
+BigDL's own Python only runs whole trainings, and sends its arrays through a socket; here the Java machine is inside the
 worker and the batch in its memory.
 """
 
@@ -23,7 +23,7 @@ REASONS = {"gpu": "BigDL trains on CPUs only"}
 
 
 def versions():
-    """Versions of BigDL and of the Java machine."""
+    """Returns the versions of BigDL and of the Java machine."""
     system = jpype.JClass("java.lang.System")
     return {
         "framework_version": version("BigDL"),
@@ -120,7 +120,7 @@ class _Trainer(object):
 
 
 def _described(spec):
-    """Yields the nodes of a specification: `alone` may overwrite what they read, `first` need no gradient of it."""
+    """Yields nodes with `alone`, if they may overwrite their input, and `first`, if its gradient is not needed."""
     readers = [source for node in spec["nodes"] for source in node["inputs"]]
     kinds = {node["name"]: node["op"] for node in spec["nodes"]}
     for node in spec["nodes"]:
@@ -131,7 +131,7 @@ def _described(spec):
 
 
 def _home(modules, name):
-    """Returns the tensor of a parameter, one of its layer's."""
+    """Returns the tensor of a parameter, from its layer."""
     layer, role = name.split("/")
     order = {"recurrent": 2, "bias": 1, "beta": 1}
     own = modules[layer].parameters()._1()
@@ -139,14 +139,14 @@ def _home(modules, name):
 
 
 def _tensor(api, values):
-    """BigDL's tensor of an array."""
+    """Returns BigDL's tensor of an array."""
     java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
     floats = jpype.JArray(jpype.JFloat)(np.ascontiguousarray(values, np.float32).reshape(-1))
     return api.toTensor(java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None))
 
 
 def _place(tensor):
-    """Returns the Java array in which a tensor lies, where it begins there, and how many values it has."""
+    """Returns the Java array of a tensor, the place in it where the tensor begins, and the number of its values."""
     return tensor.storage().array(), int(tensor.storageOffset()) - 1, int(tensor.nElement())
 
 
@@ -203,7 +203,7 @@ OWN_MEMORY = ("conv", "grouped_conv", "batch_norm", "dense", "add", "concat")
 
 
 def _java_list(items):
-    """Returns a list of Java."""
+    """Makes a list of Java."""
     made = jpype.JClass("java.util.ArrayList")()
     for item in items:
         made.add(item)
@@ -211,7 +211,7 @@ def _java_list(items):
 
 
 def _java_integers(*values):
-    """Returns a list of Java, of its integers."""
+    """Makes a list of Java's integers."""
     return _java_list(jpype.JClass("java.lang.Integer")(int(value)) for value in values)
 
 
@@ -226,24 +226,24 @@ def _plain(name, *options):
 
 
 def _window(node):
-    """Returns its extents in rows and columns."""
+    """Returns a window's extents in rows and columns."""
     return [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
 
 
 def _relu(api, node):
-    """In place where nothing else reads what it overwrites."""
+    """Returns a ReLU, in place where nothing else reads what it overwrites."""
     return api.createReLU(node["alone"])
 
 
 def _conv(api, node):
-    """Returns a convolution, in groups where it has them. The first layer makes no gradient of the data."""
+    """Returns a convolution, in groups if it has them. The first layer computes no gradient of the data."""
     channels = node["in_shape"][0], node["channels"]
     options = [node.get("groups", 1), not node["first"]] + [None] * 6 + [node["bias"], "NCHW"]
     return api.createSpatialConvolution(*(list(channels) + _window(node) + options))
 
 
 def _local_response_norm(api, node):
-    """In the terms of Caffe, as the specification."""
+    """Returns the layer in Caffe's terms, which are the specification's."""
     options = [node["size"], 1.0 / node["inverse_alpha"], 0.75, 1.0]
     return api.createSpatialCrossMapLRN(*(options + ["NCHW"]))
 
@@ -257,7 +257,7 @@ def _channel_shuffle(api, node):
 
 
 def _rnn(api, node):
-    """BigDL's own cell, whose product of the inputs of all steps is one."""
+    """Returns BigDL's own cell, which multiplies the inputs of all steps at once."""
     cell = api.createRnnCell(
         node["in_shape"][-1], node["units"], api.createTanh(), True, False, None, None, None
     )

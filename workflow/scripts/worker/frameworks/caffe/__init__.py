@@ -43,12 +43,12 @@ _HOMES = {
 
 
 def versions():
-    """Versions of Caffe and of the BLAS that it has loaded."""
+    """Returns the versions of Caffe and of the BLAS that it has loaded."""
     return {"framework_version": caffe.__version__, "blas": kernels.describe_openblas()}
 
 
 def build(job, make=None):
-    """A trainer of the specification, by `make` or the one of this module; the BLAS reads its threads itself."""
+    """Returns a trainer of the specification, by `make` or this module's own; the BLAS reads its threads itself."""
     caffe.set_mode_cpu()
     caffe.set_random_seed(job.seed)
     return (make or Trainer)(job)
@@ -78,7 +78,7 @@ class Trainer(object):
         self.threads = kernels.count_threads()
 
     def load(self, net, rate):
-        """Returns a net of a message, with SGD's learning rate as the weight of its loss."""
+        """Loads a net from a message, with SGD's learning rate as the weight of its loss."""
         net.layer[-1].loss_weight.append(rate)
         return load_network(net)
 
@@ -98,7 +98,7 @@ class Trainer(object):
 
 
 def _trained(net):
-    """The parameters of a net, each once: those of one name are one, and a layer BatchNorm holds only statistics."""
+    """Returns a net's parameters, each once: equal names mean one, and a layer BatchNorm holds only statistics."""
     kinds = dict(zip(net._layer_names, [layer.type for layer in net.layers]))
     blobs = [blob for name, own in net.params.items() if kinds[name] != "BatchNorm" for blob in own]
     return list({blob.data.ctypes.data: blob for blob in blobs}.values())
@@ -129,7 +129,7 @@ def _describe(spec, input_shape, label_shape):
 
 
 def load_network(net):
-    """Returns a net of a message, which Caffe takes from a file alone."""
+    """Loads a net from a message, which Caffe only reads from a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.prototxt")
         with open(path, "w") as file:
@@ -176,7 +176,7 @@ def _lstm(net, node, sources, top):
 
 
 def add_layer(net, kind, bottoms, top, name=None, **options):
-    """Adds a layer; `options` are its own message's, such as inner_product_param, as a dict."""
+    """Adds a layer; `options` are the fields of its own message, such as inner_product_param, as a dict."""
     tops = top if isinstance(top, list) else [top]
     layer = net.layer.add(type=kind, name=name or tops[0], bottom=bottoms, top=tops)
     for message, values in options.items():
@@ -189,12 +189,12 @@ def add_layer(net, kind, bottoms, top, name=None, **options):
 
 
 def _plain(kind):
-    """Returns a layer that has nothing to set."""
+    """Returns what adds a layer without options."""
     return lambda net, node, sources, top: add_layer(net, kind, sources, top, node["name"])
 
 
 def _flatten(net, node, sources, top):
-    """Caffe's own Flatten puts other memory under its input's gradient, which a Reshape before it does not see."""
+    """Adds a Reshape: Caffe's own Flatten moves its input's gradient to other memory, unseen by a Reshape before it."""
     _reshaped(net, sources[0], top, [0, -1])
 
 
@@ -204,7 +204,7 @@ def _reshaped(net, source, top, shape):
 
 
 def _pieces(net, source, top, count, axis):
-    """`count` pieces of the same size; a blob itself where it is one."""
+    """Cuts a blob into `count` pieces of the same size; returns the blob itself for one."""
     if count == 1:
         return [source]
     tops = ["{}/{}".format(top, at) for at in range(count)]
@@ -213,7 +213,7 @@ def _pieces(net, source, top, count, axis):
 
 
 def _conv(net, node, sources, top):
-    """A convolution, in groups where it has them."""
+    """Adds a convolution, in groups if it has them."""
     window = {"kernel_size": [node["kernel"]], "stride": [node["stride"]], "pad": [node["padding"]]}
     options = dict(window, num_output=node["channels"], bias_term=node["bias"])
     options["group"] = node.get("groups", 1)
@@ -221,7 +221,7 @@ def _conv(net, node, sources, top):
 
 
 def _pool(net, node, sources, top):
-    """The largest of a window, or its mean, in which padding counts."""
+    """Adds a pool: the largest value of a window, or its mean, in which padding counts."""
     methods = {
         "max_pool": caffe_pb2.PoolingParameter.MAX,
         "avg_pool": caffe_pb2.PoolingParameter.AVE,
@@ -239,7 +239,7 @@ def _dropout(net, node, sources, top):
 
 
 def _local_response_norm(net, node, sources, top):
-    """Caffe's own, in whose terms the specification is written."""
+    """Adds Caffe's own layer, in whose terms the specification is written."""
     options = {"local_size": node["size"], "alpha": 1.0 / node["inverse_alpha"], "beta": 0.75}
     add_layer(net, "LRN", sources, top, node["name"], lrn_param=options)
 
@@ -255,7 +255,7 @@ def _channel_shuffle(net, node, sources, top):
 
 
 def _rnn(net, node, sources, top):
-    """One product of the inputs of all steps, then layers for each step, as Caffe's own recurrent ones have inside."""
+    """Adds one product of all steps' inputs, then layers for each step, as Caffe's own recurrent layers do inside."""
     options = {"num_output": node["units"], "axis": 2}
     add_layer(net, "InnerProduct", sources, top + "/all", node["name"], inner_product_param=options)
     count, outputs = node["in_shape"][0], []
@@ -273,7 +273,7 @@ def _rnn(net, node, sources, top):
 
 
 def _recurrent(net, node, output, name):
-    """Returns the product of the output before, by a weight that all steps share by its name."""
+    """Adds the product of the last step's output by a weight that all steps share by its name."""
     options = {"num_output": node["units"], "bias_term": False}
     layer = add_layer(net, "InnerProduct", [output], name, inner_product_param=options)
     shared = caffe_pb2.ParamSpec.PERMISSIVE
@@ -282,7 +282,7 @@ def _recurrent(net, node, output, name):
 
 
 def _zero(node):
-    """Returns the input of a net that stands for the output before the first step."""
+    """Returns an input of the net for the output before the first step."""
     return "zero/{}".format(node["units"])
 
 

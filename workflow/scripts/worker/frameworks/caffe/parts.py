@@ -14,7 +14,7 @@ TASKS = ("products", "convolutions")
 
 
 def start(job):
-    """Returns the BLAS reads its thread number from the environment."""
+    """Chooses the CPU and returns settings; the BLAS reads its thread number from the environment."""
     caffe.set_mode_cpu()
     return {"threads": kernels.count_threads(), "settings": {"called": "one layer at a time"}}
 
@@ -28,7 +28,7 @@ def build(part):
 
 
 def _net(inputs, add):
-    """Returns a net of one layer, which `add` adds to its message, behind its input."""
+    """Returns a net of one layer, which `add` adds to the net's message after its input."""
     message = caffe_pb2.NetParameter()
     add_layer(message, "Input", [], "input").input_param.shape.add().dim.extend(inputs.shape)
     add(message)
@@ -51,7 +51,7 @@ def _forward(part):
 
 
 def _gradient(part):
-    """Returns the gradient of a layer's weights, to which Caffe adds what is there."""
+    """Returns the gradient of a layer's weights, to which Caffe adds each new one."""
     options = {"bias_term": False, "transpose": True, "num_output": part.right.shape[1]}
 
     def add(message):

@@ -29,14 +29,13 @@ _HOMES = {
     "lstm": _RECURRENT,
     "rnn": _RECURRENT,
 }
-# The first bias of a recurrent layer is added to the product with its input. The second, which is redundant, stays at
-# zero.
+# The first bias of a recurrent layer is added to the product with its input. The second, redundant one stays at zero.
 _SPARE = "/gates_t_b"
 _UNROLLED = ("lstm", "rnn")
 
 
 def versions():
-    """Returns the version of PyTorch that Caffe2 came with: it has had none of its own since 2018."""
+    """Returns the version of PyTorch that Caffe2 came with: since 2018, Caffe2 has had none of its own."""
     lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
     return {
         "framework_version": torch.__version__,
@@ -45,7 +44,7 @@ def versions():
 
 
 def build(job):
-    """Returns a trainer of the specification, whose blobs take the place of all that the process had."""
+    """Returns a trainer of the specification, whose blobs replace all others of the process."""
     logging.getLogger("caffe2").setLevel(logging.ERROR)
     workspace.GlobalInit(
         ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(job.threads)]
@@ -118,7 +117,7 @@ def _add_network(model, nodes, batch):
 
 
 def _descend(net, blob, gradient):
-    """Adds SGD's update, as `caffe2.python.optimizer` does, less its counter of iterations."""
+    """Adds SGD's update, as `caffe2.python.optimizer` does, but without its counter of iterations."""
     if isinstance(gradient, core.GradientSlice):
         terms = [blob, "one", gradient.indices, gradient.values, "minus_rate"]
         net.ScatterWeightedSum(terms, blob)
@@ -127,7 +126,7 @@ def _descend(net, blob, gradient):
 
 
 def _leave_out_unread(net):
-    """Takes gradients of the data out of products and convolutions, which make what is asked for alone."""
+    """Removes gradients of the data from products and convolutions, which only compute what is asked for."""
     read = {blob for operator in net.op for blob in operator.input}
     for operator in net.op:
         if operator.type in ("FCGradient", "ConvGradient") and operator.output[-1] not in read:
@@ -175,7 +174,7 @@ def _constant(name, values):
 
 
 def _plain(kind, **options):
-    """Returns a layer of one operator without parameters."""
+    """Returns what makes a layer of one operator without parameters."""
     return lambda model, node, value: getattr(model.net, kind)(value, node["name"], **options)
 
 
@@ -187,7 +186,7 @@ def _grouped_conv(model, node, value):
 
 
 def _max_pool(model, node, value):
-    """Caffe2's own gives the gradient to each of equal maxima, so where pixels repeat it is that of ATen."""
+    """Adds a max pool; where pixels repeat, ATen's, since Caffe2's own gives the gradient to each of equal maxima."""
     size, stride, pad = node["kernel"], node["stride"], node["padding"]
     if not node["repeats"]:
         window = {"kernel": size, "stride": stride, "pad": pad}
@@ -199,7 +198,7 @@ def _max_pool(model, node, value):
 
 @core.GradientRegistry.RegisterGradient("ATen")
 def _to_one(pool, flowing):
-    """Returns the gradient of a pool of ATen, which Caffe2 has operators for and no rule."""
+    """Adds the gradient of ATen's pool, for which Caffe2 has operators and no rule."""
     (value,), (_, places) = pool.input, pool.output
     window = [arg for arg in pool.arg if arg.name != "operator"]
     sources, made = [flowing[0], value, places], value + "_grad"
@@ -208,20 +207,20 @@ def _to_one(pool, flowing):
 
 
 def _avg_pool(model, node, value):
-    """Padding counts."""
+    """Adds an average pool in which padding counts."""
     window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
     return model.net.AveragePool(value, node["name"], count_include_pad=1, order="NCHW", **window)
 
 
 def _global_average_pool(model, node, value):
-    """Returns one number a channel."""
+    """Adds an average pool of whole maps: one number a channel."""
     name = node["name"]
     value = model.net.AveragePool(value, name + "/maps", global_pooling=True, order="NCHW")
     return model.net.Squeeze(value, name, dims=[2, 3])
 
 
 def _local_response_norm(model, node, value):
-    """Caffe2 divides its alpha by the number of neighbours, as Caffe does."""
+    """Adds Caffe2's own layer, which divides its alpha by the number of neighbours, as Caffe does."""
     rule = {"size": node["size"], "alpha": 1.0 / node["inverse_alpha"], "beta": 0.75, "bias": 1.0}
     name = node["name"]
     return model.net.LRN(value, [name, name + "/scale"], order="NCHW", **rule)[0]
@@ -233,12 +232,12 @@ def _concat(model, node, *values):
 
 
 def _channel_shuffle(model, node, value):
-    """Caffe2's own."""
+    """Adds Caffe2's own layer."""
     return model.net.ChannelShuffle(value, node["name"], group=node["groups"], order="NCHW")
 
 
 def _rnn(model, node, value):
-    """Caffe2's own, which multiplies the inputs of all steps at once."""
+    """Adds Caffe2's own layer, which multiplies the inputs of all steps at once."""
     name, units = node["name"], node["units"]
     start = _constant(name + "/start", np.zeros((1, node["batch"], units)))
     sizes, cell = (node["in_shape"][-1], units), rnn_cell.BasicRNNCell

@@ -23,7 +23,7 @@ _GATES = [2, 0, 1, 3]
 
 
 def versions():
-    """Versions of Chainer and of the BLAS below NumPy, or of CuPy."""
+    """Returns the versions of Chainer and of the BLAS of NumPy, or of CuPy."""
     known = {"framework_version": chainer.__version__}
     if cuda.available:
         return dict(known, build="CuPy {}".format(cuda.cupy.__version__))
@@ -35,7 +35,7 @@ def build(job):
 
 
 def _prepare(job):
-    """Settles how Chainer computes, and returns the module of its arrays; threads and CuPy's rounding are variables."""
+    """Settles how Chainer computes, and returns the module of its arrays. Variables set threads and CuPy's rounding."""
     on_gpu = job.mode == "cupy"
     if on_gpu != (job.device == "gpu"):
         raise Unsupported("Chainer computes on GPUs by CuPy alone, and CuPy on nothing else")
@@ -130,7 +130,7 @@ class _Trainer(object):
         return loss
 
     def _logits(self, inputs):
-        """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
+        """Returns the scores of all labels, (labels, classes); those of sequences by step, then sample."""
         values = {"input": inputs}
         for node in self.spec["nodes"]:
             arguments = [values[name] for name in node["inputs"]]
@@ -139,18 +139,18 @@ class _Trainer(object):
         return logits.reshape(-1, logits.shape[-1])
 
     def own(self, node, role):
-        """Returns the parameter of a node; None where it has none of that role."""
+        """Returns a node's parameter of this role, or None."""
         return self.trained.get(node["name"] + "/" + role)
 
 
 def _beside(value):
-    """Returns a parameter of an LSTM with the four gates of a unit side by side, and matrices (units, in)."""
+    """Returns an LSTM's parameter with the four gates of a unit side by side, and matrices (units, in)."""
     gates = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES]
     return np.moveaxis(gates, 1, 2).reshape(value.shape).T
 
 
 def _apart(value):
-    """Returns the way back."""
+    """Undoes `_beside`."""
     gates = np.moveaxis(value.T.reshape(-1, value.shape[0] // 4, 4), 2, 1)
     return gates[:, np.argsort(_GATES)].reshape(value.T.shape)
 
@@ -161,7 +161,7 @@ def _dense(trainer, node, x):
 
 
 def _product(*arrays):
-    """Returns a dense layer on NumPy's BLAS: the oneDNN inside iDeep takes twice as long."""
+    """Computes a dense layer by NumPy's BLAS: the oneDNN inside iDeep takes twice as long."""
     with chainer.using_config("use_ideep", "never"):
         return functions.linear(*arrays)
 
@@ -226,7 +226,7 @@ def _rnn(trainer, node, x):
 
 
 def _products(trainer, node, x):
-    """Of each step with the inputs, as one large one in place of one for each step."""
+    """Yields each step's product with its inputs, from one large product."""
     flat = x.reshape(x.shape[0] * x.shape[1], -1)
     products = _product(flat, trainer.own(node, "input"), trainer.own(node, "bias"))
     return functions.split_axis(products, len(x), 0)

@@ -21,7 +21,7 @@ REASONS = {
 
 
 def versions():
-    """Versions of CNTK, and the library that its matrix products come from, as it lies beside CNTK's own."""
+    """Returns the version of CNTK, and the library of its matrix products, which is beside CNTK's own."""
     beside = os.listdir(os.path.join(os.path.dirname(cntk.__file__), "libs"))
     blas = sorted(name for name in beside if name.startswith(("libmkl", "libopenblas")))
     return {"framework_version": cntk.__version__, "blas": " ".join(blas)}
@@ -38,7 +38,7 @@ def build(job, make=None):
 
 
 def _has_gpu():
-    """Tells whether CNTK lists a GPU; it computes on the CPU without a word where it does not."""
+    """Tells whether CNTK lists a GPU; without one, it computes on the CPU and does not say so."""
     return any(each.type() == cntk.device.DeviceKind.GPU for each in cntk.device.all_devices())
 
 
@@ -126,14 +126,14 @@ class Trainer(object):
         return values[node["name"]]
 
     def layer(self, kind):
-        """Says what makes a layer of a kind."""
+        """Returns the function that makes a layer of a kind."""
         return LAYERS[kind]
 
 
 def _sgd(wanted, parameters, labels):
-    """CNTK's own learner, and what sets its rate.
+    """Returns CNTK's own learner, and what sets its rate.
 
-    CNTK adds up the gradients of all labels, and takes the rate for one of them.
+    CNTK adds up the gradients of all labels, and wants the rate for a single one.
     """
 
     def schedule(rate):
@@ -144,7 +144,7 @@ def _sgd(wanted, parameters, labels):
 
 
 def _adadelta(wanted, parameters, labels):
-    """CNTK's own learner, by the mean of the gradients of all labels, and what sets its rate."""
+    """Returns CNTK's own learner, by the mean gradient of all labels, and what sets its rate."""
 
     mean = {"minibatch_size": cntk.learners.IGNORE}
 
@@ -157,7 +157,7 @@ def _adadelta(wanted, parameters, labels):
 
 
 def _rmsprop(wanted, parameters, labels):
-    """Returns a learner from CNTK's functions, and what sets its rate: `cntk.rmsprop` looks at signs alone."""
+    """Returns a learner of CNTK's functions, and what sets its rate: `cntk.rmsprop` uses only signs."""
     rate = cntk.parameter((), init=wanted["learning_rate"])
     rho, epsilon = wanted["rho"], wanted["epsilon"]
 
@@ -199,21 +199,21 @@ def _max_pool(node, own, value):
 
 
 def _padded(node, value, filling=0.0):
-    """Returns the images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
+    """Returns the images, and whether CNTK is to pad them itself: it puts each window's centre on a pixel."""
     if node["padding"] and _centred(node):
         return value, True
     return _surrounded(node, value, filling), False
 
 
 def _centred(node):
-    """Tells whether CNTK's own padding gives the windows of the specification; it takes no kernel above the image."""
+    """Tells whether CNTK's own padding gives the specification's windows; no kernel may be larger than the image."""
     kernel, sides = node["kernel"], node["in_shape"][1:]
     starts = {(side - 1) % node["stride"] // 2 for side in sides}
     return 2 * node["padding"] == kernel - 1 and starts == {0} and kernel <= min(sides)
 
 
 def _grouped_conv(node, own, value):
-    """Returns a convolution for each group, behind one another: on CPUs CNTK has no convolution in groups."""
+    """Returns a convolution for each group, in succession: on CPUs, CNTK has no convolution in groups."""
     groups, steps = node["groups"], (node["stride"],) * 2
     width, count = node["in_shape"][0] // groups, node["channels"] // groups
     value = _surrounded(node, value)
@@ -231,7 +231,7 @@ def _grouped_conv(node, own, value):
 
 
 def _surrounded(node, value, filling=0.0):
-    """Returns an image with its padding, which CNTK itself sets about the windows."""
+    """Returns an image with its padding."""
     around = (node["padding"],) * 2
     if not node["padding"]:
         return value
@@ -239,7 +239,7 @@ def _surrounded(node, value, filling=0.0):
 
 
 def _avg_pool(node, own, value):
-    """Padding counts."""
+    """Returns an average pool in which padding counts."""
     window, steps = ((node[extent],) * 2 for extent in ("kernel", "stride"))
     value = _surrounded(node, value)
     return cntk.pooling(value, cntk.AVG_POOLING, window, steps, auto_padding=[False])
@@ -261,14 +261,14 @@ def _local_response_norm(node, own, value):
 
 
 def _batch_norm(node, own, value):
-    """CNTK writes the constants that it is given, which are its running averages."""
+    """Returns CNTK's own layer, which writes its running averages into the constants that it gets."""
     arrays = (own[role] for role in ("gamma", "beta", "mean", "variance"))
     how = {"epsilon": specification.BATCH_NORM_EPSILON, "running_count": cntk.constant(0)}
     return cntk.batch_normalization(value, *arrays, True, use_cudnn_engine=False, **how)
 
 
 def _lstm(node, own, value):
-    """Returns a loop, beside which stands the product with the inputs, so CNTK takes it once for all steps."""
+    """Returns a loop; the product with the inputs is outside of it, so that CNTK computes it once for all steps."""
     units = node["units"]
 
     @cntk.Function
@@ -282,7 +282,7 @@ def _lstm(node, own, value):
 
 
 def _rnn(node, own, value):
-    """Returns a loop, as an LSTM's is."""
+    """Returns a loop, as for an LSTM."""
 
     @cntk.Function
     def step(output, given):

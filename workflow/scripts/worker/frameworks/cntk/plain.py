@@ -22,7 +22,7 @@ class _Trainer(cntk.Trainer):
 
 
 def _lstm(node, own, value):
-    """As `cntk.layers.LSTM` has it, whose products of the inputs are those of single steps."""
+    """Returns a loop as `cntk.layers.LSTM` has it, which multiplies each step's input by itself."""
     units = node["units"]
 
     @library.Function

@@ -28,7 +28,7 @@ OWN_NAMES = {"weight": "W", "input": "W", "recurrent": "RW", "bias": "b"}
 
 
 def versions():
-    """Versions of Deeplearning4j, of its BLAS and of the Java machine."""
+    """Returns the versions of Deeplearning4j, of its BLAS and of the Java machine."""
     system = jpype.JClass("java.lang.System")
     return {
         "framework_version": "1.0.0-beta7",
@@ -75,7 +75,7 @@ def _start_java(threads, tuned):
 
 
 def _native():
-    """Returns the archive of the native library that was taken."""
+    """Returns the archive of the native library that is loaded."""
     paths = str(jpype.JClass("java.lang.System").getProperty("java.class.path")).split(":")
     return next(Path(path) for path in paths if "-linux-x86_64" in path and "nd4j" in path)
 
@@ -109,7 +109,7 @@ class _Trainer(object):
         return {name: self.layout.leave(name, _read(self.homes[name])) for name in names}
 
     def statistics(self):
-        """Returns the running averages, which are parameters without an update here."""
+        """Returns the running averages, which are parameters without an update in this framework."""
         found = {}
         for layer in sorted({name.split("/")[0] for name in self.homes if name.endswith("/gamma")}):
             for role, own in (("mean", "mean"), ("variance", "var")):
@@ -118,7 +118,7 @@ class _Trainer(object):
         return found
 
     def _home(self, name):
-        """Returns the array of a parameter, one of its layer's."""
+        """Returns the array of a parameter, from its layer."""
         layer, role = name.split("/")
         return self.graph.getLayer(layer).getParam(OWN_NAMES.get(role, role))
 
@@ -138,7 +138,7 @@ def _read(home):
 
 
 def _root_of(error):
-    """Says what an exception of Java says, and what the first of those behind it says."""
+    """Returns the message of a Java exception, and that of its first cause."""
     first = error
     while first.getCause() is not None:
         first = first.getCause()
@@ -163,7 +163,7 @@ def _graph(job):
 
 
 def _joined(nodes):
-    """Returns the nodes; a function that alone reads a dense layer or a convolution is joined to it."""
+    """Joins each function to the dense layer or convolution that it alone reads; returns the nodes."""
     readers = [source for node in nodes for source in node["inputs"]]
     kept, names = {}, {}
     for node in nodes:
@@ -179,7 +179,7 @@ def _joined(nodes):
 
 
 def _add_loss(graph, node):
-    """Adds the last node with the loss, one layer where it is dense; the name of the output."""
+    """Adds the last node with the loss, as one layer where it is dense; returns the output's name."""
     kind = "Rnn" if len(node["shape"]) > 1 else ""
     loss = jpype.JClass("org.nd4j.linalg.lossfunctions.impl.LossSparseMCXENT")()
     if node["op"] == "dense" and node["function"] == "IDENTITY":
@@ -215,7 +215,7 @@ def _integers(*values):
 
 
 def _layer(kind, *values):
-    """Returns the builder of one of its layers."""
+    """Returns the builder of a layer."""
     return _new("nn.conf.layers.{}$Builder".format(kind), *values)
 
 

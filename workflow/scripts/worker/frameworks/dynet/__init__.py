@@ -1,7 +1,7 @@
 """DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own trainer, on a CPU.
 
-Arrays are column-major in DyNet, with the batch last, so that every array of the specification is its own transpose
-there: images are (width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
+DyNet's arrays are column-major with the batch last, so that every array of the specification is transposed: images are
+(width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
 """
 
 import dynet
@@ -28,7 +28,7 @@ _LOWEST = -3e38
 
 
 def versions():
-    """Version of DyNet; its products are Eigen's, which it does not ask for a version."""
+    """Returns DyNet's version; its products are Eigen's, whose version DyNet does not know."""
     return {"framework_version": dynet.__version__, "blas": "Eigen, compiled into DyNet"}
 
 
@@ -82,7 +82,7 @@ class _Trainer(object):
         }
 
     def _logits(self):
-        """Scores of all labels as an expression."""
+        """Returns the scores of all labels as an expression."""
         values = {"input": self._read()}
         for layer, node, own in self.plan:
             value = layer(node, own, *[values[name] for name in node["inputs"]])
@@ -90,7 +90,7 @@ class _Trainer(object):
         return value
 
     def _place(self, kind, inputs):
-        """Puts the batch into DyNet's memory, as rows of a table: its inputs are converted from Python in each step."""
+        """Puts the batch into DyNet's memory, as rows of a table; inputs are converted from Python in each step."""
         self.batch, self.steps = len(inputs), None
         if kind in ("tokens", "one_hot"):
             self.steps, self.batch = inputs.shape[:2]
@@ -107,7 +107,7 @@ class _Trainer(object):
         return inputs.reshape(self.batch * (self.steps or 1), -1)
 
     def _read(self):
-        """The batch as an expression; of a sequence, a list of one for each step, or of the words of each step."""
+        """Returns the batch as an expression; a sequence as a list of one for each step, or for its words."""
         if self.steps is None:
             rows = dynet.lookup_batch(self.table, range(self.batch), update=False)
             return dynet.reshape(rows, self.shape, batch_size=self.batch)
@@ -121,12 +121,12 @@ class _Trainer(object):
 
 
 def _turned(value):
-    """Returns a kernel from the neutral layout to DyNet's, or back; all else as it is."""
+    """Turns a kernel from the neutral layout to DyNet's, or back; returns anything else as it is."""
     return value.T if value.ndim == 4 else value
 
 
 def _border(readers):
-    """Says how far around the batch those layers look that read it: with zeros, and alone, only a convolution does."""
+    """Returns the width of the zeros around the batch: the padding of its only reader, if a convolution; else 0."""
     first = readers[0]
     alone = len(readers) == 1 and first["op"] in ("conv", "grouped_conv")
     return first["padding"] if alone else 0
@@ -154,7 +154,7 @@ def _max_pool(node, own, x):
 
 
 def _padded(node, x, filling):
-    """Images with a border of `filling`, as far as windows reach: DyNet has no such operation, so it is joined on."""
+    """Joins a border of `filling` to images, as far as windows reach: DyNet has no such operation."""
     if not node["padding"]:
         return x
     shape = node["in_shape"][::-1]
@@ -213,7 +213,7 @@ def _rnn(node, own, x):
 
 
 def _avg_pool(node, x):
-    """Mean of one strided part of the image for each place in a window: DyNet has no average pooling."""
+    """Returns the mean of one strided part of the image for each place in a window: DyNet has no average pooling."""
     stride, kernel = node["stride"], node["kernel"]
     reach = [(extent - 1) * stride + 1 for extent in node["shape"][:0:-1]]
     parts = [
@@ -244,12 +244,12 @@ def _channel_shuffle(node, own, x):
 
 
 def _concat(node, own, *values):
-    """Images by their channels."""
+    """Joins images by their channels."""
     return dynet.concatenate(list(values), d=2)
 
 
 def _batch_norm(node, own, x):
-    """From primitives, as all normalisation is: DyNet has none by the batch."""
+    """Normalises by primitives: DyNet has no batch normalisation."""
     centred = x - _wide(node, _of_channels(x))
     variance = _of_channels(dynet.square(centred))
     scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + specification.BATCH_NORM_EPSILON))
@@ -257,7 +257,7 @@ def _batch_norm(node, own, x):
 
 
 def _of_channels(x):
-    """Mean of each channel: first of each image, since one long sum in float32 is less exact."""
+    """Returns the mean of each channel, first of each image, since one long sum in float32 is less exact."""
     (width, height, channels), batch = x.dim()
     columns = dynet.reshape(x, (width * height, channels), batch_size=batch)
     # A product, since what DyNet repeats for itself takes five times as long.
@@ -266,7 +266,7 @@ def _of_channels(x):
 
 
 def _wide(node, values):
-    """Returns one number a channel, to stand beside an image."""
+    """Returns one number a channel, in a shape to be combined with images."""
     channels, height, width = node["shape"]
     rows = dynet.ones((width * height, 1)) * dynet.reshape(values, (1, channels))
     return dynet.reshape(rows, (width, height, channels))

@@ -21,7 +21,7 @@ LAYOUT = torch.LAYOUT
 
 
 def versions():
-    """Version of fastai, and what the PyTorch below it says of itself."""
+    """Returns the version of fastai, and what its PyTorch says of itself."""
     below = torch.versions()
     return dict(
         below,
@@ -96,7 +96,7 @@ class _Trainer(object):
 
 
 def _optimiser(wanted):
-    """fastai's own optimiser; it has no Adadelta, but a wrapper for PyTorch's."""
+    """Returns fastai's own optimiser; for Adadelta, which it lacks, its wrapper for PyTorch's."""
     if wanted["name"] == "adadelta":
         rule = {"rho": wanted["rho"], "eps": wanted["epsilon"]}
         return functools.partial(OptimWrapper, opt=Adadelta, **rule)

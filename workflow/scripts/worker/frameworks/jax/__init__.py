@@ -37,7 +37,7 @@ LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
 def versions():
-    """Versions of JAX, of the library with its compiler, and of what its plugin for GPUs calls."""
+    """Returns the versions of JAX, of the library with its compiler, and of the libraries of its plugin for GPUs."""
     found = {"framework_version": jax.__version__, "build": "jaxlib {}".format(jaxlib.__version__)}
     found.update(jax_settings.cuda_versions())
     return found
@@ -80,8 +80,8 @@ class Trainer(object):
             for node in job.spec["nodes"]
             if node["op"] == "batch_norm"
         }
-        # The parameters, their running averages, what the masks of the next step are drawn from, and averages of means
-        # and variances.
+        # The parameters, their running averages, the key from which the next step's masks are drawn, and running
+        # averages of means and variances.
         self._state = parameters, averages, jax.random.key(job.seed) if drops else None, kept
 
         def train(state, batch, answers, rate):
@@ -160,13 +160,13 @@ class Trainer(object):
 
 
 def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
-    """Returns the mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
+    """Returns the mean loss of a specification; without a key nothing is dropped. For `fresh` see `logits`."""
     outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
     return jnp.mean(LOSSES[spec["loss"]](outputs, answers))
 
 
 def _missed(distance):
-    """Returns a loss from what each output misses its target by."""
+    """Returns a loss that compares outputs with targets, one row a sample, by `distance`."""
     return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
 
 
@@ -226,7 +226,7 @@ def _rmsprop(optimiser, values, averages, gradients, rate):
 
 
 def _averaged(rho, average, fresh):
-    """Returns a running average of squares, with those of `fresh` in it."""
+    """Returns a running average of squares that includes those of `fresh`."""
     return {name: rho * average[name] + (1 - rho) * fresh[name] ** 2 for name in average}
 
 
@@ -267,7 +267,7 @@ _UPDATES = {
 
 
 def logits(nodes, key, parameters, inputs, fresh=None):
-    """Scores (labels, classes), of sequences by step, then sample; nothing is dropped without a key."""
+    """Returns scores (labels, classes), those of sequences by step, then sample; without a key nothing is dropped."""
     values = {"input": inputs}
     mixed = any(value.dtype == jnp.bfloat16 for value in parameters.values())
     for node in nodes:
@@ -283,7 +283,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
 
 
 def _product(value, weight):
-    """Returns a product of rows: XLA takes up to twice as long for more dimensions, or a 1 x 1 convolution, on CPUs."""
+    """Multiplies rows: on CPUs, XLA takes up to twice as long for more dimensions, or for a 1 x 1 convolution."""
     return jnp.matmul(value.reshape(-1, value.shape[-1]), weight).reshape(*value.shape[:-1], -1)
 
 
@@ -310,7 +310,7 @@ def _conv(node, own, value):
 
 
 def _grouped_conv(node, own, value):
-    """Weights come as (out, in / groups, height, width)."""
+    """Convolves in groups; weights are (out, in / groups, height, width)."""
     groups = node["groups"]
     if jax.default_backend() != "cpu":
         value = lax.conv_general_dilated(
@@ -334,7 +334,7 @@ def _grouped_conv(node, own, value):
 
 
 def _depthwise_conv(node, value, weight):
-    """Returns a sum of shifted views, several times as fast on CPUs as XLA's own; weights (height, width, channels)."""
+    """Adds up shifted views, several times as fast on CPUs as XLA's own; weights are (height, width, channels)."""
     down, along = specification.pair(node["stride"])
     lower, further = specification.pair(node.get("dilation", 1))
     value = jnp.pad(value, [(0, 0), *specification.edges(node), (0, 0)])
@@ -351,7 +351,7 @@ def _depthwise_conv(node, value, weight):
 
 
 def _conv_transpose(node, own, value):
-    """Weights come as (in, out, height, width)."""
+    """Convolves, transposed; weights are (in, out, height, width)."""
     if jax.default_backend() == "cpu":
         value = _transposed_product(node, own["weight"], value)
     else:
@@ -368,7 +368,7 @@ def _conv_transpose(node, own, value):
 
 
 def _transposed_product(node, weight, value):
-    """Returns a transposed convolution as a product with added overlaps: ten times as fast on CPUs as XLA's own."""
+    """Computes a transposed convolution by a product with added overlaps: ten times as fast on CPUs as XLA's own."""
     kernel, stride, padding = node["kernel"], node["stride"], node["padding"]
     (channels, height, width), count = node["shape"], -(-kernel // stride)
     batch, rows, columns = value.shape[:3]
@@ -409,7 +409,7 @@ def _adaptive_avg_pool(node, own, value):
 
 
 def _shares(size, extent):
-    """Says what each of `extent` rows is to each of `size` means."""
+    """Returns the weight of each of `extent` rows in each of `size` means."""
     starts = np.arange(size) * extent // size
     ends = -(-np.arange(1, size + 1) * extent // size)
     inside = (np.arange(extent) >= starts[:, None]) & (np.arange(extent) < ends[:, None])
@@ -423,9 +423,9 @@ def _upsample(node, own, value):
 
 
 def _between(value, axis, factor):
-    """Returns `factor` pixels for each one of an axis, between it and its neighbours.
+    """Returns `factor` pixels for each pixel of an axis, between it and its neighbours.
 
-    `jax.image.resize` multiplies by a matrix in its place, which takes half as long again on CPUs.
+    `jax.image.resize` multiplies by a matrix instead, which takes half as long again on CPUs.
     """
     extent, around = value.shape[axis], [(0, 0)] * 4
     around[axis] = (1, 1)
@@ -465,7 +465,7 @@ def _max_pool(node, own, value):
 
 
 def _views(node, value, filling):
-    """Says what all windows have at each of their places."""
+    """Yields, for each place in a window, all windows' values there."""
     around = [(0, 0), *specification.edges(node), (0, 0)]
     value = jnp.pad(value, around, constant_values=filling)
     sides = (
@@ -491,7 +491,7 @@ def _batch_norm(node, own, value):
 
 
 def _in_float32(layer):
-    """Returns a layer whose means are those of float32, of whatever type its values are."""
+    """Returns a layer that computes its means in float32, whatever the type of its values."""
     return lambda node, own, value: layer(node, own, value.astype(jnp.float32))
 
 
@@ -511,7 +511,7 @@ def _dropout(node, own, value, shape=None):
 
 
 def _both_ways(recur):
-    """Returns a layer that may read its steps from the last one to the first, too."""
+    """Extends a recurrent layer to nodes that are `bidirectional`."""
 
     def layer(node, own, value):
         found = recur(node, own, value)
@@ -594,7 +594,7 @@ def _attention(node, own, value):
 
 
 def _dropping_attention(node, own, q, k, v):
-    """Returns what JAX's own function does on CPUs, which drops no shares."""
+    """Computes what JAX's own function does on CPUs, and drops shares, which that function cannot do."""
     batch, steps, _, size = q.shape
     q = q.reshape(batch, steps, k.shape[2], -1, size)
     exact = {"preferred_element_type": jnp.float32}

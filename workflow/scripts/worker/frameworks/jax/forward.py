@@ -1,4 +1,4 @@
-"""JAX in use: the functions of the adapter jax, compiled by XLA without a gradient."""
+"""JAX's forward passes: the functions of the adapter jax, compiled by XLA without a gradient."""
 
 import functools
 import os
@@ -17,14 +17,14 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """Returns the network of the adapter jax, which nobody trains."""
+    """Returns the network of the adapter jax, without training."""
     place = training.place_of(job)
     start = {name: job.take(name) for name in job.layout.names}
     return _Predictor(start, place, job)
 
 
 def _outputs(nodes, parameters, inputs):
-    """Says what the last node gives; nothing is dropped."""
+    """Returns the output of the last node; nothing is dropped."""
     values = {"input": inputs}
     for node in nodes:
         own = specification.own_of(node, parameters)

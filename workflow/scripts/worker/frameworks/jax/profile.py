@@ -11,7 +11,7 @@ HOLDS_OTHERS = {"while", "call", "conditional"}
 
 
 def operators(run):
-    """[name, calls, seconds] of each kind of instruction of XLA in what `run` does, over all threads."""
+    """Returns [name, calls, seconds] of each kind of XLA's instructions that `run` executes, over all threads."""
     session = jax.profiler.ProfileSession()
     session.start()
     run()

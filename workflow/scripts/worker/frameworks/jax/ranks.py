@@ -70,7 +70,7 @@ def meet(job):
 
 
 def _mean(loss, gradients):
-    """Returns both averaged over the ranks, within a step; short gradients and the loss as one array."""
+    """Averages loss and gradients over the ranks, within a step; short gradients and the loss as one array."""
     short = [name for name in sorted(gradients) if gradients[name].size <= SHORT]
     long = {name: gradient for name, gradient in gradients.items() if name not in short}
     whole = jnp.concatenate([loss[None]] + [gradients[name].ravel() for name in short])
@@ -141,15 +141,15 @@ class _Trainer(object):
         return np.asarray(self._judge(own, self._layout.inputs(inputs)))
 
     def _rate(self, value):
-        """Returns an argument of each step, as on one device, whatever it is."""
+        """Returns an argument of each step, of any value, as on one device."""
         return self._alike(device_put(np.float32(value), self._place))
 
     def _alike(self, own):
-        """Returns an array that all ranks have."""
+        """Returns an array that is the same on all ranks."""
         return make_array_from_single_device_arrays(own.shape, self._everywhere, [own])
 
     def _placed(self, inputs, labels):
-        """Returns a rank's share, with a place of its own along an axis of ranks."""
+        """Returns a rank's share, at its own place along an axis of ranks."""
         placed = []
         for values in (inputs, labels.reshape(-1)):
             own = device_put(values[None], self._place)
@@ -176,7 +176,7 @@ class Sums(object):
         self.threads = os.environ["NPROC"]
 
     def all_reduce(self, values):
-        """Returns a compiled sum, whose result takes the place of what it was given."""
+        """Returns a compiled sum, whose result replaces its argument."""
         mesh, one = Mesh(np.array(devices()), ("rank",)), PartitionSpec("rank")
         kept = [make_array_from_process_local_data(NamedSharding(mesh, one), values[None])]
         total = shard_map(lambda own: lax.psum(own, "rank"), mesh=mesh, in_specs=one, out_specs=one)

@@ -1,4 +1,4 @@
-"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array is not yet made on a device."""
+"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array cannot yet be made directly on a device."""
 
 from jax import __version__, device_put, devices, nn, random
 from jax import numpy as jnp

@@ -26,7 +26,7 @@ REASONS = {"gpu": "the backends of this Keras are built for CPUs"}
 
 
 def versions():
-    """Versions of Keras and of its backend."""
+    """Returns the versions of Keras and of its backend."""
     engine = __import__(backend.backend())
     found = {
         "framework_version": keras.__version__,
@@ -140,7 +140,7 @@ class _Trainer(object):
         return (self._fed or self._train)([inputs, labels])
 
     def _connect(self, first, judging=False):
-        """Says what the last layer gives; no dropout to judge by."""
+        """Returns the output of the last layer, without dropout if it is for judging."""
         values = {"input": first}
         for node in self._nodes:
             value = [values[name] for name in node["inputs"]]
@@ -171,13 +171,13 @@ class _Trainer(object):
 
 
 def _from_its_end(value):
-    """Returns a kernel on its way into the layers of Keras, or back: on Theano, they convolve."""
+    """Turns a kernel on its way into the layers of Keras, or back: on Theano, they flip it."""
     convolves = backend.backend() == "theano" and value.ndim == 4
     return value[::-1, ::-1] if convolves else value
 
 
 def _place(value, mode):
-    """A tensor that holds the array, and a list of what a step has to be given for it: a value in CNTK's memory."""
+    """Returns a tensor with the array, and a list of what each step needs for it: on CNTK, a value in CNTK's memory."""
     value = np.ascontiguousarray(value)
     if mode != "cntk":
         return stock.Input(tensor=backend.variable(value, dtype=str(value.dtype))), []
@@ -187,7 +187,7 @@ def _place(value, mode):
 
 
 def _cross_entropy(labels, scores):
-    """From scores, so that no softmax is taken twice: Keras's own, but on Theano, where it is dense."""
+    """Computes the loss from scores, so that no softmax is taken twice; on Theano not by Keras's, which is dense."""
     mode = backend.backend()
     if mode == "theano":
         from theano.tensor import nnet
@@ -213,11 +213,10 @@ OPTIMISERS = {
 
 
 def _optimiser(mode, wanted):
-    """Returns the optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of
-    its own.
+    """Returns Keras's own optimiser, for SGD on TensorFlow TensorFlow's, and the variable of its rate.
 
     On TensorFlow, Keras lets a weight be updated while the gradient of the layer's input still reads it, and the layers
-    below get the gradient of another step. TensorFlow's own optimiser waits; Keras's are made to.
+    below get the gradient of another step. TensorFlow's own optimiser waits; Keras's others are made to wait.
     """
     rate, name = wanted["learning_rate"], wanted["name"]
     if name == "sgd" and mode == "tensorflow":
@@ -233,7 +232,7 @@ def _optimiser(mode, wanted):
 
 
 def _all_gradients(loss, parameters):
-    """Gradients that are handed on when all of them are there."""
+    """Returns gradients that are passed on when all of them are there."""
     import tensorflow as tf
 
     return tf.tuple(tf.gradients(loss, parameters))
@@ -262,7 +261,7 @@ def _batch_norm(node, mode):
 
 
 class _LSTM(stock.LSTM):
-    """Products of all steps with the inputs as one; Keras joins steps with samples, which CNTK does not take."""
+    """An LSTM that multiplies all steps' inputs at once; Keras joins steps with samples, which CNTK does not allow."""
 
     def preprocess_input(self, inputs, training=None):
         return backend.dot(inputs, self.kernel) + self.bias
@@ -293,7 +292,7 @@ def _flatten(node, mode):
 
 
 def _max_pool(node, mode):
-    """Padded with zeros, as is right behind ReLUs."""
+    """Returns a max pool padded with zeros, as is right after ReLUs."""
     pool = stock.MaxPooling2D(node["kernel"], node["stride"])
     return [stock.ZeroPadding2D(node["padding"]), pool] if node["padding"] else [pool]
 

@@ -55,7 +55,7 @@ _NAMES = {
 
 
 def versions():
-    """Versions of Keras and of its backend."""
+    """Returns the versions of Keras and of its backend."""
     module = __import__(keras.backend.backend())
     return {
         "framework_version": keras.__version__,
@@ -146,7 +146,7 @@ class _Trainer(object):
         )
 
     def _targets(self, labels):
-        """Outputs are those of all labels of classes; other targets have the shape of outputs."""
+        """Returns labels as Keras wants them: one for each row of classes; other targets in the shape of outputs."""
         return labels.flatten() if self._classes else labels
 
     def run(self, steps):
@@ -168,7 +168,7 @@ class _Trainer(object):
         return self._model.predict_on_batch(self._layout.inputs(inputs))
 
     def _wait(self):
-        """The loss may be there before the parameters are: on JAX always, on TensorFlow and PyTorch on a GPU."""
+        """Waits for the parameters, which may come later than the loss: on JAX, and on a GPU."""
         backend = keras.backend.backend()
         if backend == "jax":
             for variable in self._model.variables:
@@ -215,7 +215,7 @@ LOSSES = {
 
 
 class _RMSprop(keras.optimizers.Optimizer):
-    """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
+    """Keras 2's rule: Keras 3's own has its epsilon inside the root."""
 
     def __init__(self, wanted):
         # Of the private name Keras would make one that TensorFlow refuses.
@@ -235,7 +235,7 @@ class _RMSprop(keras.optimizers.Optimizer):
 
 
 class _Adam(keras.optimizers.Adam):
-    """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it.
+    """Keras's Adam, which adds its epsilon to a root that is not corrected yet; parameters of two axes may decay.
 
     On PyTorch, Keras has a class that updates all parameters at once (docs/adapters/keras3.md).
     """
@@ -260,10 +260,10 @@ class _Adam(keras.optimizers.Adam):
 
 
 def _summed(gradient, variable):
-    """The gradient of an embedding with one row for each word.
+    """Returns the gradient of an embedding with one row for each word.
 
-    TensorFlow hands a row for each time that a word is read, and Keras 3.15 squares each by itself: its Adam moves a
-    word that is read three times by as little as a tenth of what the sum would.
+    TensorFlow gives a row for each time that a word is read, and Keras 3.15 squares each of them: its Adam moves a word
+    that is read three times by as little as a tenth of what the sum would.
     """
     if not hasattr(gradient, "dense_shape"):
         return gradient
@@ -285,7 +285,7 @@ OPTIMISERS = {
 
 
 def _limit_threads(job):
-    """Tells the backend its number of threads, and returns what it then says."""
+    """Sets the backend's number of threads, and returns the number that it then reports."""
     if job.mode == "tensorflow":
         from ...settings import tensorflow as tensorflow_settings
 
@@ -358,7 +358,7 @@ def _flatten(node, own):
 
 
 def _recurrent(kind):
-    """Returns what makes a layer of such a kind from a node, and what Keras's Bidirectional makes of two of them."""
+    """Returns what makes a recurrent layer of a node, and what Keras's Bidirectional makes of two such layers."""
 
     def make(node, own):
         starts = {name: start for name, start in own.items() if not name.startswith("back_")}
@@ -373,7 +373,7 @@ def _recurrent(kind):
 
 
 class _Bidirectional(object):
-    """As Keras's own, which takes no arrays for start values."""
+    """Keras's own with arrays as start values, which that does not accept."""
 
     def __init__(self, there, back):
         self._there, self._back = there, back
@@ -389,7 +389,7 @@ class _Bidirectional(object):
 
 
 class _GRU(layers.GRU):
-    """Its gates are update, reset, new, and its second bias stays at zero, since the network has one bias."""
+    """Keras's GRU: its gates are update, reset, new, and its second bias stays at zero, since the network has one."""
 
     def __init__(self, units, bias_initializer, kernel_initializer, recurrent_initializer, **own):
         bias = _swapped(bias_initializer)
@@ -416,7 +416,7 @@ def _as_it_is(name, value):
 
 
 def _swapped(value):
-    """Returns the first two of three gates, side by side in (..., 3 units), each in the other's place."""
+    """Swaps the first two of three gates, which are side by side in (..., 3 units)."""
     first, second, third = np.split(value, 3, -1)
     return np.concatenate([second, first, third], -1)
 
@@ -431,7 +431,7 @@ def _hold(layer, name, start):
 
 
 class _Windowed(layers.Layer):
-    """Kernels in the neutral layout, which Keras's own layers do not have, and what is computed with them."""
+    """A layer with kernels in the neutral layout, which Keras's own layers do not have, and its function."""
 
     def __init__(self, node, function, kernel_initializer, bias_initializer=None):
         super().__init__()
@@ -453,7 +453,7 @@ class _Windowed(layers.Layer):
 
 
 def _in_groups(node, kernel, values):
-    """Kernels are (out, in / groups, height, width)."""
+    """Convolves in groups; kernels are (out, in / groups, height, width)."""
     groups, same = node["groups"], specification.is_same(node)
     if not same:
         values = keras.ops.pad(values, [[0, 0], *specification.edges(node), [0, 0]])
@@ -473,7 +473,7 @@ def _in_groups(node, kernel, values):
 
 
 def _spread(node, kernel, values):
-    """Kernels are (in, out, height, width)."""
+    """Convolves, transposed; kernels are (in, out, height, width)."""
     kernel, edge = keras.ops.transpose(kernel, (2, 3, 1, 0)), node["padding"]
     values = keras.ops.conv_transpose(values, kernel, node["stride"], "valid")
     _, height, width = node["shape"]
@@ -508,7 +508,7 @@ def _max_pool(node, own):
 
 
 class _Padded(object):
-    """A layer behind the explicit padding that Keras's own layers do not have."""
+    """A layer after explicit padding, which Keras's own layers do not have."""
 
     def __init__(self, node, filling, layer):
         self._around, self._filling, self._layer = specification.edges(node), filling, layer
@@ -524,7 +524,7 @@ class _Padded(object):
 
 
 class _Weighted(layers.Layer):
-    """A function of a weight, and of what it is given, as a layer; `made` is the shape of what it gives."""
+    """A function of a weight and of the layer's input, as a layer; `made` is the shape of its output."""
 
     def __init__(self, function, made, kernel_initializer):
         super().__init__()
@@ -583,7 +583,7 @@ def _attention(node, own):
 
 
 def _dropping_attention(node, q, k, v):
-    """Returns what Keras's layer of several heads does, whose own function drops no shares."""
+    """Computes what Keras's layer of several heads does, whose own function cannot drop shares."""
     steps, size = q.shape[1], q.shape[3]
     scores = keras.ops.einsum("bths,buhs->bhtu", q * size**-0.5, k)
     if node.get("causal"):

@@ -1,4 +1,4 @@
-"""Keras 3 in use: `predict_on_batch`, which compiles the model as its backend does, and copies what it gives."""
+"""Keras 3's forward passes: `predict_on_batch`, which compiles the model as its backend does, and copies outputs."""
 
 import keras
 
@@ -12,7 +12,7 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """Returns the model of the adapter keras3, which nobody trains."""
+    """Returns the model of the adapter keras3, without training."""
     trainer = training.build(job)
     return _Predictor(trainer, job)
 

@@ -42,15 +42,15 @@ LAYOUT = {
     "rbm": "units first",
 }
 
-# A dense layer is turned where its weight has so many times as many rows, and columns, as there are samples. With half
-# of that it takes as long either way, or longer turned.
+# A dense layer is turned where its weight has at least this many times as many rows, and columns, as there are samples.
+# With half as many, it takes as long either way, or longer turned.
 FEW = 16
 # Layers that recur, by how many vectors of units a bias has: MXNet wants all of a layer's parameters in one array.
 _GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
 
 def versions():
-    """Versions of MXNet and of its BLAS, as the library itself names it, and the features that were compiled in."""
+    """Returns the versions of MXNet and of its BLAS, as the library names it, and its compiled-in features."""
     features = mx.runtime.Features()
     found = {
         "framework_version": mx.__version__,
@@ -73,7 +73,7 @@ def build(job):
 
 
 def context_of(job):
-    """Says where a job computes. Raises Unsupported where there is no GPU, NotEquivalent where it rounds otherwise."""
+    """Returns where a job computes. Raises Unsupported without a GPU, NotEquivalent for one that rounds otherwise."""
     if job.device == "cpu":
         return mx.cpu()
     if not mx.context.num_gpus():
@@ -88,7 +88,7 @@ def _product(left, right):
 
 
 class Trainer(object):
-    """What both modes share: the arrays, the update and the way back to the neutral layout."""
+    """What both modes have in common: the arrays, the update and the way back to the neutral layout."""
 
     def __init__(self, job, context):
         self.layout, self.context = job.layout, context
@@ -103,8 +103,8 @@ class Trainer(object):
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
         self.optimiser = make_optimiser(spec["optimiser"])
-        # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps. To subtract
-        # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
+        # SGD's backward pass starts from the learning rate, so that it gives steps and not gradients. Their subtraction
+        # is vectorised; MXNet's own sgd_update and multi_sgd_update are not, and take 2.5 and 6 times as long.
         self.head = mx.nd.full((1,), 1.0 if self.optimiser else job.learning_rate)
         self.updates = [
             (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
@@ -187,7 +187,7 @@ class Trainer(object):
         }
 
     def _add_arrays(self, node, job):
-        """Arrays of one layer."""
+        """Adds the arrays of one layer."""
         own = {name: in_one_piece(job.take(name)) for name in job.own(node).values()}
         own = _packed(node, own) if node["op"] in _GATES else own
         if node["name"] in self.heads:
@@ -246,7 +246,7 @@ class Eager(Trainer):
 
 
 def _loss(operators, layers, spec, variable):
-    """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
+    """Returns the loss of the batch, (1,), by `operators` (`mx.sym` or `mx.nd`) of the variables of these names."""
     outputs = logits(operators, layers, spec, variable)
     return LOSSES[spec["loss"]](operators, outputs, variable("labels"), spec)
 
@@ -292,7 +292,7 @@ LOSSES = {
 
 
 def logits(operators, layers, spec, variable):
-    """Says what the last node gives. MXNet's dropout works only where a backward pass is to follow."""
+    """Returns the output of the last node. MXNet's dropout only drops where a backward pass is to follow."""
     # By name, and whether an image has its channels last.
     values = {("input", False): variable("input")}
 
@@ -315,7 +315,7 @@ def logits(operators, layers, spec, variable):
 
 
 class _RMSProp(mx.optimizer.RMSProp):
-    """MXNet's own has its epsilon inside of the root."""
+    """MXNet's own with the epsilon outside of the root."""
 
     def update(self, index, weight, grad, state):
         (average,) = state
@@ -324,7 +324,7 @@ class _RMSProp(mx.optimizer.RMSProp):
 
 
 class _Adam(mx.optimizer.Adam):
-    """MXNet's own, whose epsilon is added to a root that is not corrected yet; weights may decay beside it."""
+    """MXNet's own, which adds its epsilon to a root that is not corrected yet; here, weights may decay."""
 
     def __init__(self, wanted):
         betas = {name: wanted[name] for name in ("beta1", "beta2", "epsilon")}
@@ -360,7 +360,7 @@ OPTIMISERS = {
 
 
 def make_optimiser(wanted):
-    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
+    """Returns MXNet's own optimiser, which keeps averages by the parameter's number; None for plain SGD."""
     name = wanted["name"]
     if name in ("momentum", "adam", "adamw") and {"decay", "after_epochs"} & set(wanted):
         raise Unsupported("the adapter of MXNet gives this optimiser one learning rate")
@@ -368,7 +368,7 @@ def make_optimiser(wanted):
 
 
 def _fixed(node):
-    """Says what attention is given besides and does not train: its mask."""
+    """Returns an attention's mask, an input that is not trained."""
     steps = node["shape"][0]
     later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
     return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
@@ -392,9 +392,9 @@ def _dense(operators, node, own, x):
 
 
 def _turned_dense(operators, node, own, x):
-    """Returns the product of a large weight with few rows of values, turned.
+    """Multiplies a large weight by few rows of values, turned.
 
-    oneDNN's product is hardly faster with two threads where the first factor has few rows; turned, it is.
+    oneDNN's product is hardly faster with two threads where the first factor has few rows; turned, it is faster.
     """
     x = operators.FullyConnected(own("weight"), x, num_hidden=node["few_rows"], no_bias=True)
     x = operators.transpose(x)
@@ -402,7 +402,7 @@ def _turned_dense(operators, node, own, x):
 
 
 def dense_in_use(operators, node, own, x):
-    """Returns what a dense layer gives where nothing is trained: few rows are multiplied by OpenBLAS."""
+    """Computes a dense layer where nothing is trained: OpenBLAS multiplies few rows."""
     if "few_rows" not in node:
         return _dense(operators, node, own, x)
     x = operators.dot(x, own("weight"), transpose_b=True)
@@ -410,7 +410,7 @@ def dense_in_use(operators, node, own, x):
 
 
 def _dense_within(operators, node, own, x):
-    """Returns its weight stands as (in, units)."""
+    """Computes a dense layer whose weight is (in, units)."""
     x = operators.dot(x, own("weight"))
     return operators.broadcast_add(x, own("bias")) if node["bias"] else x
 
@@ -442,7 +442,7 @@ def _conv_transpose(operators, node, own, x):
 
 
 def _transposed_product(operators, node, own, x):
-    """Returns a product, whose parts are added up where they overlap: oneDNN has none of 64 channels to one."""
+    """Multiplies, and adds up the parts where they overlap: oneDNN has no convolution of 64 channels to one."""
     x = operators.reshape(x, shape=(0, 0, -1))
     weight = operators.expand_dims(operators.reshape(own("weight"), shape=(0, -1)), axis=0)
     # The same one for each sample.
@@ -510,7 +510,7 @@ def _fused_layer_norm(operators, node, own, x):
 
 
 def _wide(operators, node, vector):
-    """Returns a vector of features, to be combined with what has them last: MXNet's operators want as many axes."""
+    """Returns a vector of features in a shape to be combined with a value: MXNet's operators want as many axes."""
     return operators.reshape(vector, shape=(1,) * len(node["shape"]) + (-1,))
 
 
@@ -718,9 +718,9 @@ ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_laye
 
 
 def _few_rows(job):
-    """Returns the samples of a mini-batch, for which a dense layer may be turned; None where none is.
+    """Returns the samples of a mini-batch for which dense layers may be turned; None where none may.
 
-    With one thread it is worth little, and before MXNet 1.7 it takes longer.
+    With one thread it gains little, and before MXNet 1.7 it takes longer.
     """
     is_sequence = job.spec["input"]["kind"] == "tokens" or job.inputs.ndim == 3
     rows = job.inputs.shape[1 if is_sequence else 0]
@@ -728,10 +728,10 @@ def _few_rows(job):
 
 
 def _arranged(spec, few_rows=None):
-    """Returns the specification with channels last where layers of images want that, and behind them where layers
-    take both.
+    """Returns the specification with channels last where layers of images want it, and after them where layers take
+    both.
 
-    There a convolution of single pixels is a dense layer. One that has far more weights than values is turned.
+    There, a convolution of single pixels is a dense layer. A layer with far more weights than values is turned.
     """
     nodes, last = [], set()
     for node in spec["nodes"]:
@@ -759,17 +759,17 @@ def _window(node):
 
 
 def _names(node, arrays):
-    """Names of the node's own arrays among `arrays`."""
+    """Returns the names of the node's own arrays among `arrays`."""
     return [name for name in arrays if name.split("/")[0] == node["name"]]
 
 
 def _trainable(node, array):
-    """Returns the part of an array that is trained: all of it, but for a second bias, which stays at zero."""
+    """Returns the trained part of an array: all of it, except a second bias, which stays at zero."""
     return array[: -_GATES[node["op"]] * node["units"]] if node["op"] in _GATES else array
 
 
 def _heads_of(spec):
-    """{dense layer that an attention reads: its heads}."""
+    """Returns {dense layer that an attention reads: the number of its heads}."""
     made = {node["name"]: node["op"] for node in spec["nodes"]}
     read = [name for node in spec["nodes"] for name in node["inputs"]]
     found = {}
@@ -785,7 +785,7 @@ def _heads_of(spec):
 
 
 def _turned(arrays, parts):
-    """Arrays whose first axis is made of these two parts and a third, with the two the other way round."""
+    """Returns arrays whose first axis has these two parts and a third, with the two parts swapped."""
     return {
         name: values.reshape(parts + (-1,) + values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
         for name, values in arrays.items()
@@ -793,8 +793,8 @@ def _turned(arrays, parts):
 
 
 def _packed(node, arrays):
-    """Of each way that a layer reads, one vector: both matrices as (gates x units, in), an LSTM's gates i, f, g, o; the
-    bias; a second one, zeros.
+    """Returns one vector for each direction of a layer: both matrices as (gates x units, in), an LSTM's gates i, f, g,
+    o; the bias; and a second bias of zeros.
     """
     packed = {}
     for way in _ways(node):
@@ -814,18 +814,17 @@ def _unpacked(spec, node, arrays):
 
 
 def _ways(node):
-    """What the names of a recurrent layer's arrays begin with, for each way that it reads."""
+    """Returns the prefixes of the names of a recurrent layer's arrays, one for each direction."""
     return [
         node["name"] + "/" + way for way in ("", "back_")[: 1 + node.get("bidirectional", False)]
     ]
 
 
 def array_of(values, target=None):
-    """Returns a copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a
-    wait.
+    """Copies numpy's array into MXNet's array `target`, or a new one, by MXNet's engine, without waiting; returns it.
 
-    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's
-    they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
+    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. Together with the
+    engine's, there are more of them than CPUs, and then libgomp no longer spins at its barriers, in any later step.
     """
     # Word ids beyond these are not all in a float32.
     kind = "int32" if values.dtype == np.int32 and values.max() > 2**24 else "float32"

@@ -25,7 +25,7 @@ def build(job):
 
 
 class _Apart(object):
-    """What both modes have: each step begins with the server's weights, and sends it each gradient that is there."""
+    """What both modes have: each step begins with the server's weights, and sends it each gradient at once."""
 
     keys = 0
 

@@ -1,4 +1,4 @@
-"""MXNet in use: a symbol bound without gradients (`graph`), or its operators outside of `autograd` (`eager`)."""
+"""MXNet's forward passes: a symbol bound without gradients (`graph`), or operators outside of `autograd` (`eager`)."""
 
 import os
 
@@ -13,13 +13,13 @@ KERNELS_OF = ("attention", "conv_transpose", "dense", "dense_within", "layer_nor
 
 
 def build(job):
-    """Returns the network of the adapter mxnet, which nobody trains."""
+    """Returns the network of the adapter mxnet, without training."""
     with training.context_of(job) as context:
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
 
 
 class _Predictor(training.Trainer):
-    """What both modes share: the arrays, without gradients, and the statistics that a training has left."""
+    """What both modes have in common: the arrays, without gradients, and the statistics that a training has left."""
 
     def __init__(self, job, context):
         super().__init__(job, context)
@@ -50,8 +50,8 @@ class _Graph(_Predictor):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         symbol = training.logits(mx.sym, self.layers, self.spec, mx.sym.Variable)
-        # oneDNN's fused operators: a convolution with what is behind it. With an argument that two operators have, as a
-        # recurrent layer's start, MXNet cannot bind them.
+        # oneDNN's fused operators: a convolution with the operators after it. MXNet cannot bind them where two
+        # operators have the same argument, such as a recurrent layer's start.
         shares = any(name.endswith("/start") for name in self.states)
         fuses = self.context.device_type == "cpu" and not shares
         # Read when a symbol is bound.

@@ -12,7 +12,7 @@ KERNELS_OF = ()
 
 
 def start(job):
-    """MXNet reads its thread numbers from the environment, at import."""
+    """Returns settings; MXNet reads its thread numbers from the environment, at import."""
     return {"threads": job["threads"], "settings": {"called": "one operator at a time"}}
 
 
@@ -42,7 +42,7 @@ def build(part):
 
 
 def _operation(step, result):
-    """`step` queues the work of MXNet's engine that writes `result`."""
+    """Returns an operation; `step` queues the work of MXNet's engine that writes `result`."""
     return repeated(step, result.asnumpy, mx.nd.waitall)
 
 

@@ -109,7 +109,7 @@ def _global_average_pool(node):
 
 
 def _lstm(node):
-    """Returns its second bias stays at zero, since the network has one."""
+    """Returns an LSTM whose second bias stays at zero, since the network has one."""
     made = rnn.LSTM(node["units"], input_size=node["in_shape"][-1])
     made.l0_h2h_bias.grad_req = "null"
     return made

@@ -11,7 +11,7 @@ os.environ["MXNET_EXEC_BULK_EXEC_TRAIN"] = "0"
 
 
 def operators(run):
-    """[name, calls, seconds] of each operator in what `run` does."""
+    """Returns [name, calls, seconds] of each operator that `run` executes."""
     # MXNet writes it anew: it must be a file that nobody else has.
     own = os.path.join(tempfile.gettempdir(), "profile.json")
     profiler.set_config(

@@ -28,14 +28,14 @@ def build(job):
 
 
 def store_of(job):
-    """Returns the kvstore in which all ranks sum, made when it is first asked for."""
+    """Returns the kvstore in which all ranks sum; makes it once."""
     if not _STORE:
         _STORE.append(meet(job, "dist_sync"))
     return _STORE[0]
 
 
 def meet(job, kind):
-    """A kvstore of this kind for all ranks. The first one starts a scheduler and a server, which have its CPUs."""
+    """Returns a kvstore of this kind for all ranks. The first starts a scheduler and a server, which use its CPUs."""
     places = [place.split(":") for place in ranks.endpoints()]
     os.environ.update(
         DMLC_PS_ROOT_URI=places[0][0],
@@ -60,7 +60,7 @@ def meet(job, kind):
 
 
 class _Together(object):
-    """What both modes have: gradients go to the server as soon as they are there, and come back summed."""
+    """What both modes have: gradients go to the server as soon as they are computed, and come back summed."""
 
     keys = 0
 
@@ -105,7 +105,7 @@ class Sums(object):
         self.threads = os.environ["OMP_NUM_THREADS"]
 
     def all_reduce(self, values):
-        """Returns an array that is sent to the server and comes back summed, as gradients do."""
+        """Returns an operation that sends an array to the server, which sends back the sum, as for gradients."""
         # A key is of one array for ever.
         store, key = self._store, next(self._keys)
         # Not `mx.nd.array`, which leaves OpenMP threads behind in the calling thread.

@@ -1,4 +1,4 @@
-"""MXNet 1.0: a symbol bound to an executor, with the LSTM built from plain operators: its own runs on GPUs alone."""
+"""MXNet 1.0: a symbol bound to an executor, with an LSTM of plain operators: its own only runs on GPUs."""
 
 import ctypes
 
@@ -16,7 +16,7 @@ REASONS = {
 
 
 def versions():
-    """Version of MXNet."""
+    """Returns the version of MXNet."""
     return {"framework_version": mx.__version__}
 
 
@@ -71,7 +71,7 @@ class _Trainer(object):
 
 
 def _logits(spec):
-    """The scores of all labels as a symbol, (labels, classes), and what it needs besides: {name: (shape, value)}."""
+    """Returns the scores of all labels as a symbol, (labels, classes), and its other inputs: {name: (shape, value)}."""
     values, states = {"input": mx.sym.Variable("input")}, {}
     for node in spec["nodes"]:
 

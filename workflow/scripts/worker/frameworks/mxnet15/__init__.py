@@ -1,4 +1,4 @@
-"""MXNet 1.5 to 1.7: the adapter of later ones, without what it asks of the BLAS, which is hidden in their library."""
+"""MXNet 1.5 to 1.7: the adapter of later ones, without questions to the BLAS, which is hidden in their library."""
 
 from mxnet import __version__, runtime
 
@@ -19,7 +19,7 @@ build = mxnet.build
 
 
 def versions():
-    """Version of MXNet, and the features that were compiled in."""
+    """Returns the version of MXNet, and the features that were compiled in."""
     features = runtime.Features()
     built = " ".join(sorted(name for name in features if features.is_enabled(name)))
     return {"framework_version": __version__, "build": built}

@@ -29,7 +29,7 @@ REASONS = {
 
 
 def versions():
-    """Versions of neon and of the BLAS below NumPy."""
+    """Returns the versions of neon and of the BLAS of NumPy."""
     return {"framework_version": neon.__version__, "blas": kernels.describe_openblas()}
 
 
@@ -91,7 +91,7 @@ class _Trainer(object):
 
 
 def _plan(nodes):
-    """The network as neon's list of layers, in which branches are lists of layers, and the places of its parameters."""
+    """Returns neon's list of layers, in which branches are lists of layers, and the places of the parameters."""
     chains, places = {"input": []}, {}
     for node in nodes:
         first, *others = [chains[name] for name in node["inputs"]]
@@ -116,7 +116,7 @@ def _batch_last(kind, inputs):
 
 
 def _weighted(layer, node):
-    """Returns a layer with weights, and one that adds the bias behind it."""
+    """Returns a layer with weights, and one after it that adds the bias."""
     made, places = [layer], {"weight": lambda: layer.W}
     if node.get("bias"):
         bias = layers.Bias(Constant(0.0))

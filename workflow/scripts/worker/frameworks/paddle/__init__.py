@@ -57,7 +57,7 @@ _HOMES = {
 
 
 def versions():
-    """Versions of Paddle and of its math libraries."""
+    """Returns the versions of Paddle and of its math libraries."""
     return {"framework_version": paddle.__version__}
 
 
@@ -73,7 +73,7 @@ def _configure_cpu():
 
 
 def _configure_gpu(precision):
-    """Rounds products as asked. Paddle itself ends the process where there is no GPU."""
+    """Sets how products are rounded. Without a GPU, Paddle itself ends the process."""
     if not paddle.device.cuda.device_count():
         raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
     rounded = PRECISIONS[precision]["tf32"]
@@ -239,7 +239,7 @@ def _averaging(wanted):
 
 
 class _RMSProp(object):
-    """The epsilon of Paddle's own stands inside of the root."""
+    """Paddle's own with the epsilon outside of the root."""
 
     def __init__(self, wanted, trained):
         self._rho, self._epsilon, self._trained = wanted["rho"], wanted["epsilon"], trained
@@ -269,9 +269,9 @@ OPTIMISERS = {
 
 
 def _recurrent(kind):
-    """Returns a layer of such a kind from a node, over (steps, batch, features).
+    """Returns what makes a recurrent layer of a node, over (steps, batch, features).
 
-    Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
+    Its redundant second bias stays at zero, since no optimiser has it; but Paddle's kernel needs its gradient.
     """
 
     def make(node):
@@ -286,7 +286,7 @@ def _recurrent(kind):
 
 
 class _Weighted(nn.Layer):
-    """A function of a weight of this shape, and of what it is given, as a layer."""
+    """A function of a weight of this shape and of the layer's input, as a layer."""
 
     def __init__(self, shape, function):
         super().__init__()
@@ -349,7 +349,7 @@ def _class_token(node):
 
 
 class _Attention(nn.Layer):
-    """Paddle's own function. That of its version 2 is causal on GPUs alone."""
+    """Paddle's own function; in version 2, it is only causal on GPUs."""
 
     def __init__(self, node):
         super().__init__()
@@ -391,7 +391,7 @@ def _batch_norm(node):
 
 
 class _StochasticDepth(nn.Layer):
-    """What Paddle's own dropout along an axis is said to do, which version 3.3 does for each value."""
+    """What Paddle's dropout along an axis should do: in version 3.3, it drops single values."""
 
     def __init__(self, node):
         super().__init__()

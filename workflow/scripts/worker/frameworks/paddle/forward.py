@@ -1,4 +1,4 @@
-"""PaddlePaddle in use: layers in evaluation mode, run as they are called, without a gradient."""
+"""PaddlePaddle's forward passes: layers in evaluation mode, run as they are called, without a gradient."""
 
 import paddle
 
@@ -10,7 +10,7 @@ TASKS = ("forward",)
 
 
 def build(job):
-    """Returns the network of the adapter paddle, which nobody trains."""
+    """Returns the network of the adapter paddle, without training."""
     return _Predictor(training.build(job), job)
 
 

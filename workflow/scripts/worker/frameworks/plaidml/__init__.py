@@ -23,7 +23,7 @@ _FIRST = {
 
 
 def versions():
-    """Version of PlaidML; its kernels are its own, compiled by the LLVM inside it."""
+    """Returns PlaidML's version; its kernels are its own, compiled by the LLVM inside it."""
     return {
         "framework_version": plaidml._lib().plaidml_get_version().decode(),
         "blas": "none: PlaidML compiles its products itself",
@@ -139,7 +139,7 @@ def _batch_norm(node, own, x):
 
 
 def _max_pool(node, own, value):
-    """Padding never is the largest."""
+    """Returns a max pool in which padding never is the largest."""
     if node["repeats"]:
         return _first_maxima(node, value)
     edges = {"pads": (node["padding"],) * 2}
@@ -147,7 +147,7 @@ def _max_pool(node, own, value):
 
 
 def _first_maxima(node, value):
-    """Returns the first of equal maxima has the whole gradient, which PlaidML's own pool gives to all of them."""
+    """Gives the whole gradient to the first of equal maxima; PlaidML's own pool gives it to all of them."""
     (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
     places = {"k": node["kernel"], "p": node["padding"], "s": node["stride"]}
     places.update(height=height, width=width)
@@ -171,7 +171,7 @@ def _first_maxima(node, value):
 
 
 def _avg_pool(node, own, value):
-    """Padding counts. Shares are added up: PlaidML gives a wrong loss for a sum that is divided (shufflenet)."""
+    """Adds up shares, padding included: PlaidML gives a wrong loss for a sum that is divided (shufflenet)."""
     size, (channels, height, width) = node["kernel"], node["shape"]
     code = """function (I[N, C, H, W]) -> (O) {{
         S = I / {5}.0;
@@ -182,7 +182,7 @@ def _avg_pool(node, own, value):
 
 
 def _grouped_conv(node, own, value):
-    """Kernels come as (out, in / groups, height, width)."""
+    """Convolves in groups; kernels are (out, in / groups, height, width)."""
     groups, (channels, height, width) = node["groups"], node["shape"]
     seen, made = node["in_shape"][0] // groups, channels // groups
     batch, kernel = value.shape.dims[0], node["kernel"]
@@ -218,20 +218,20 @@ def _local_response_norm(node, own, value):
 
 
 def _written(code, shape, **given):
-    """Says what a program of Tile makes of values, under the name O."""
+    """Returns what a program of Tile computes from values; its result is O."""
     like = next(iter(given.values())).shape.dtype
     made = tile.Operation(code, list(given.items()), [("O", tile.Shape(like, tuple(shape)))])
     return made.sole_output()
 
 
 def _rows(value):
-    """Of features, whatever stands before them."""
+    """Returns features as rows, whatever axes are in front of them."""
     dims = value.shape.dims
     return value if len(dims) == 2 else op.reshape(value, (int(np.prod(dims[:-1])), dims[-1]))
 
 
 def _product(value, weight):
-    """Of the features of each step."""
+    """Multiplies the features of each step."""
     made = op.matmul(_rows(value), weight)
     return op.reshape(made, tuple(value.shape.dims[:-1]) + (weight.shape.dims[-1],))
 
@@ -242,26 +242,26 @@ def _cut(value, axis, start, length):
 
 
 def _wide(weight, value):
-    """Returns one number a feature, to stand beside a value."""
+    """Returns one number a feature, in a shape to be combined with a value."""
     image = len(value.shape.dims) == 4
     return op.reshape(weight, tuple(weight.shape.dims) + (1, 1)) if image else weight
 
 
 def _given(own, value):
-    """Products of all steps with the inputs as one, and what takes a step's."""
+    """Multiplies all steps' inputs at once; returns the product, and a function that takes a step's part."""
     products = _product(value, own["input"]) + own["bias"]
     _, batch, units = products.shape.dims
     return lambda step: op.reshape(_cut(products, 0, step, 1), (batch, units))
 
 
 def _joined(outputs):
-    """Of each step, as a sequence."""
+    """Joins the outputs of steps to a sequence."""
     dims = outputs[0].shape.dims
     return op.concatenate([op.reshape(output, (1,) + tuple(dims)) for output in outputs], axis=0)
 
 
 def _lstm(node, own, value):
-    """Unrolled, as all that recurs."""
+    """Computes an LSTM, unrolled, as all recurrent layers are."""
     units, given = node["units"], _given(own, value)
     output = cell = None
     outputs = []
@@ -278,7 +278,7 @@ def _lstm(node, own, value):
 
 
 def _rnn(node, own, value):
-    """Returns a product and a hyperbolic tangent."""
+    """Computes a recurrence: a product and a hyperbolic tangent in each step."""
     given, outputs = _given(own, value), []
     for step in range(value.shape.dims[0]):
         sums = given(step)

@@ -1,6 +1,6 @@
-"""Apache SINGA 3.0: its automatic differentiation, with operators of our own where its wheel lacks a part, on a CPU.
+"""Apache SINGA 3.0: its automatic differentiation, with our own operators where its wheel lacks a part, on a CPU.
 
-What its wheel cannot do as it comes is mended in `singa_repair`.
+`singa.repair` mends what its wheel cannot do as it comes.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ REASONS = {
 
 
 def versions():
-    """Versions of SINGA and of the BLAS in its wheel."""
+    """Returns the versions of SINGA and of the BLAS in its wheel."""
     return {
         "framework_version": singa.__version__,
         "blas": kernels.describe_openblas() + "; oneDNN for images",
@@ -103,7 +103,7 @@ def _answers(labels):
 
 
 class _Dense(autograd.Operator):
-    """x w + b in one, without the gradient of the batch, which SINGA's own product would compute."""
+    """Computes x w + b at once, without the gradient of the batch, which SINGA's own product would compute."""
 
     def forward(self, x, w, b=None):
         self.kept = x, w
@@ -120,7 +120,7 @@ class _Dense(autograd.Operator):
 
 
 class _Lstm(autograd.Operator):
-    """Outputs (steps x batch, units) of an LSTM from the products of its inputs (steps x batch, 4 units)."""
+    """Computes an LSTM's outputs (steps x batch, units) from the products of its inputs (steps x batch, 4 units)."""
 
     def __init__(self, steps, units):
         super(_Lstm, self).__init__()
@@ -183,7 +183,7 @@ def _slope(y):
 
 
 class _Loss(autograd.Operator):
-    """Mean cross-entropy of the softmax; SINGA's own divides in a way that its wheel has no name for."""
+    """Computes the mean cross-entropy of the softmax; SINGA's own divides by a function that its wheel lacks."""
 
     def __init__(self, labels):
         super(_Loss, self).__init__()

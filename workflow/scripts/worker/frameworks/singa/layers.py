@@ -1,4 +1,4 @@
-"""Operators and layers of SINGA's primitives: sequences (steps x batch, features), images with channels first."""
+"""Operators and layers made of SINGA's primitives: sequences (steps x batch, features), images with channels first."""
 
 import numpy as np
 from singa import autograd
@@ -8,13 +8,13 @@ from . import repair as singa_repair
 
 
 def is_data(operator):
-    """Tells whether the first argument of an operator is the batch or a part of it, whose gradient nobody asks for."""
+    """Tells whether an operator's first argument is the batch or a part of it, whose gradient is not needed."""
     source = operator.src[0][0]
     return isinstance(source, autograd.Dummy) or not source.requires_grad
 
 
 def once(make):
-    """`make` called with the first tensor only: SINGA's handles are made for a shape."""
+    """Calls `make` only with the first tensor: SINGA's handles are made for a shape."""
     made = []
 
     def get(x):
@@ -26,13 +26,13 @@ def once(make):
 
 
 def shares(x, count, axis):
-    """Equally large pieces of a tensor."""
+    """Cuts a tensor into equally large pieces."""
     size = x.shape()[axis] // count
     return [core.SliceOn(x, at * size, (at + 1) * size, axis) for at in range(count)]
 
 
 class _Joined(autograd.Operator):
-    """Features, or the channels of images, behind one another."""
+    """Joins features, or the channels of images."""
 
     def forward(self, *parts):
         self.sizes = [part.shape()[1] for part in parts]
@@ -47,7 +47,7 @@ class _Joined(autograd.Operator):
 
 
 def below(parts):
-    """Tensors of one shape below one another in one."""
+    """Joins tensors of one shape, one below the other."""
     rows, size = parts[0].shape()[0], parts[0].Size()
     made = singa_repair.empty(rows * len(parts), *parts[0].shape()[1:])
     for at, each in enumerate(parts):
@@ -56,7 +56,7 @@ def below(parts):
 
 
 class _Rnn(autograd.Operator):
-    """Outputs (steps x batch, units) from the products of its inputs, of the same shape."""
+    """Computes a recurrence's outputs (steps x batch, units) from the products of its inputs, of the same shape."""
 
     def __init__(self, steps):
         super(_Rnn, self).__init__()
@@ -85,12 +85,12 @@ class _Rnn(autograd.Operator):
 
 
 def one_minus(x):
-    """1 - x."""
+    """Returns 1 - x."""
     return core.AddFloat(core.MultFloat(x, -1.0), 1.0)
 
 
 def rnn(dense):
-    """Returns a recurrence behind one product, by an operator `dense`, of the inputs of all steps."""
+    """Returns a recurrence after one product, by an operator `dense`, of all steps' inputs."""
 
     def make(trainer, node):
         entry, recurrent = trainer.own(node, "input", "bias"), trainer.own(node, "recurrent")
@@ -118,7 +118,7 @@ class Conv(autograd._Conv2d):
 
 
 def conv(trainer, node):
-    """SINGA's own."""
+    """Returns SINGA's own convolution."""
     window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
     sizes = node["in_shape"][0], node["channels"], node["bias"], 1
     handle = once(lambda x: core.ConvHandle(x, *(window + list(sizes))))
@@ -127,12 +127,12 @@ def conv(trainer, node):
 
 
 def _raised(images, bias):
-    """Images, each channel with a number added to it."""
+    """Adds a number to each channel of images."""
     return core.__add__(images, _wide(bias))
 
 
 def _wide(vector):
-    """Returns a number for each channel, to be combined with images."""
+    """Returns a number for each channel, in a shape to be combined with images."""
     return core.Reshape(vector, [1, vector.shape()[0], 1, 1])
 
 
@@ -144,7 +144,7 @@ def _sums(images):
 
 
 class _Grouped(autograd.Operator):
-    """A convolution for each group, behind one another: SINGA's own has no groups on a CPU."""
+    """Convolves each group in succession: on a CPU, SINGA's own has no groups."""
 
     def __init__(self, handle, groups):
         super(_Grouped, self).__init__()
@@ -183,7 +183,7 @@ def grouped_conv(trainer, node):
 
 
 def pool(trainer, node):
-    """Returns the largest of a window, or its mean, in which padding counts."""
+    """Returns a pool: the largest value of a window, or its mean, in which padding counts."""
     window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
     handle = once(lambda x: core.PoolingHandle(x, *(window + [node["op"] == "max_pool"])))
     if node["op"] == "max_pool" or not node["padding"]:
@@ -194,7 +194,7 @@ def pool(trainer, node):
 
 
 class _Times(autograd.Operator):
-    """Each number times one that is always the same."""
+    """Multiplies each number by one that never changes."""
 
     def __init__(self, factors):
         super(_Times, self).__init__()
@@ -208,7 +208,7 @@ class _Times(autograd.Operator):
 
 
 def _seen(batch, node):
-    """Says how much of each window is no padding."""
+    """Returns the share of each window that is not padding."""
     sides = []
     for extent, count in zip(node["in_shape"][1:], node["shape"][1:]):
         begin = np.arange(count) * node["stride"] - node["padding"]
@@ -220,7 +220,7 @@ def _seen(batch, node):
 
 
 class _Shuffled(autograd.Operator):
-    """Groups of channels, one channel of each in turn."""
+    """Reorders channels: one of each group in turn."""
 
     def __init__(self, groups):
         super(_Shuffled, self).__init__()
@@ -248,7 +248,7 @@ def channel_shuffle(trainer, node):
 
 
 class _LocalResponseNorm(autograd.Operator):
-    """Divided by the squares of neighbouring channels."""
+    """Divides by the squares of neighbouring channels."""
 
     def __init__(self, node):
         super(_LocalResponseNorm, self).__init__()
@@ -278,5 +278,5 @@ class _LocalResponseNorm(autograd.Operator):
 
 
 def local_response_norm(trainer, node):
-    """Of SINGA's primitives."""
+    """Returns a local response normalisation made of SINGA's primitives."""
     return lambda x: _LocalResponseNorm(node)(x)[0]

@@ -1,6 +1,6 @@
-"""What SINGA's wheel cannot do as it comes, mended in Python: it was made without two of its rules for SWIG.
+"""Mends in Python what SINGA's wheel cannot do as it comes: it was made without two of its rules for SWIG.
 
-Arrays of NumPy cannot go in and out, and a list of tensors comes back as a bare pointer that nothing can read or free.
+NumPy's arrays cannot go in and out, and a list of tensors comes back as a bare pointer that nothing can read or free.
 Both are reached by their addresses in memory, with functions of SINGA's own library; SINGA computes every number. The
 places in memory are those of SINGA 3.0.0.
 """
@@ -25,7 +25,7 @@ _end_vector.argtypes = _delete.argtypes = [ctypes.c_void_p]
 
 
 def _listed(function):
-    """Returns a function of SINGA that returns a list of three tensors, so that it returns one to Python too."""
+    """Makes a function of SINGA that returns a list of three tensors return them to Python, too."""
 
     def call(*arguments):
         vector = function(*arguments)
@@ -46,25 +46,25 @@ for name in ("CpuBatchNormForwardTraining", "CpuBatchNormBackwardx"):
 
 
 def empty(*shape):
-    """Returns a tensor of C++ whose values are not set."""
+    """Returns a C++ tensor whose values are not set."""
     return core.Tensor(list(shape), device.get_default_device(), core.kFloat32)
 
 
 def view(data):
-    """Returns the memory of a tensor of C++ as a flat array."""
+    """Returns the memory of a C++ tensor as a flat array."""
     block = ctypes.c_void_p.from_address(int(data.this) + _BLOCK).value
     return np.ctypeslib.as_array((ctypes.c_float * data.Size()).from_address(_memory(block)))
 
 
 def filled(value, *shape):
-    """Returns a tensor of C++ of one value."""
+    """Returns a C++ tensor filled with one value."""
     made = empty(*shape)
     made.SetFloatValue(value)
     return made
 
 
 def joined(parts):
-    """Tensors behind one another on axis 1 in one; SINGA can only join lists, which its wheel cannot take."""
+    """Joins tensors on axis 1; SINGA itself only joins lists, which its wheel cannot take."""
     shapes = [list(part.shape()) for part in parts]
     whole = empty(shapes[0][0], sum(shape[1] for shape in shapes), *shapes[0][2:])
     places, end = view(whole).reshape(shapes[0][0], -1), 0

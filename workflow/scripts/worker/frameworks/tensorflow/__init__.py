@@ -1,6 +1,6 @@
 """TensorFlow 2: plain operations on variables, automatic differentiation, one operation of the optimiser a parameter.
 
-A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one operation after another (`eager`).
+A step is one `tf.function` (`graph`), one that XLA compiles (`xla`), or one operation after another (`eager`).
 """
 
 import tensorflow as tf
@@ -36,7 +36,7 @@ LAYOUT = {"images": "channels last", "sequences": "steps first", "conv_transpose
 
 
 def versions():
-    """Versions of TensorFlow and of what it was built with."""
+    """Returns the versions of TensorFlow and of what it was built with."""
     built = tf.sysconfig.get_build_info()
     found = {
         name: str(built[name + "_version"])
@@ -54,7 +54,7 @@ def build(job):
 
 
 def prepare(job):
-    """Tells TensorFlow its threads, and what a GPU is to do; returns where a job computes, and settings."""
+    """Sets TensorFlow's threads and GPU; returns where a job computes, and settings."""
     tensorflow_settings.limit_threads(job)
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
     settings = {"layout": "channels last, time first", "compiler": compiler}
@@ -70,7 +70,7 @@ _IN_FLOAT32 = ("group_norm", "layer_norm", "local_response_norm", "rms_norm")
 
 
 def _in_bfloat16(operation):
-    """An operation as Keras's policy mixed_bfloat16 has it: on values that are cast, but for means, masks, tables."""
+    """Returns an operation as Keras's mixed_bfloat16 has it: on cast values, except for means, masks and tables."""
 
     def cast(value, kind=tf.bfloat16):
         return tf.cast(value, kind) if value.dtype.is_floating else value
@@ -109,7 +109,7 @@ class Network(object):
             self._plan.append((operation, node, own))
 
     def logits(self, inputs, judging=False):
-        """Scores (labels, classes), of sequences in the order step, sample; no dropout to judge by."""
+        """Returns scores (labels, classes), those of sequences by step, then sample; without dropout for judging."""
         values = {"input": inputs}
         for operation, node, own in self._plan:
             value, *more = [values[name] for name in node["inputs"]]
@@ -196,12 +196,12 @@ class Trainer(object):
         return loss
 
     def shared(self, gradients):
-        """Returns the gradients of all ranks, of which there is one here."""
+        """Returns the gradients of all ranks; here, there is only one."""
         return gradients
 
 
 def _missed(distance):
-    """The mean loss, by (outputs of a network, targets in one row), of what each output misses its target by."""
+    """Returns a loss: the mean of `distance` between outputs and targets, one row a sample."""
 
     def loss(outputs, targets):
         return tf.reduce_mean(distance(outputs, tf.reshape(targets, [outputs.shape[0], -1])))
@@ -235,7 +235,7 @@ LOSSES = {
 
 
 def _descend(optimiser, variable, gradient, averages, rate):
-    """What keras.optimizers.SGD does by a product and a difference, in one pass over a parameter."""
+    """Does what keras.optimizers.SGD does, in one pass over a parameter, not in a product and a difference."""
     if isinstance(gradient, tf.IndexedSlices):
         variable.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices))
     else:
@@ -273,7 +273,7 @@ def _momentum(optimiser, variable, gradient, averages, rate):
 
 
 def _adam(optimiser, variable, gradient, averages, rate):
-    """TensorFlow's own operation adds its epsilon to a root that is not corrected yet."""
+    """Takes Adam's step by TensorFlow's own operation, which adds its epsilon to a root that is not corrected yet."""
     mean, square, taken = averages
     now, beta1, beta2 = taken.assign_add(1.0), optimiser["beta1"], optimiser["beta2"]
     powers = {"beta1_power": tf.pow(beta1, now), "beta2_power": tf.pow(beta2, now)}
@@ -332,7 +332,7 @@ def _conv(node, own, value):
 
 
 def _convolved(node, value, filters, padding):
-    """Returns a convolution. With gaps, `conv2d` has a gradient on GPUs and by oneDNN alone, where it is no faster."""
+    """Convolves. With gaps, `conv2d` has no gradient on CPUs without oneDNN, and is no faster with it."""
     if "dilation" in node and node["stride"] == 1 and not tf.config.list_logical_devices("GPU"):
         return tf.nn.convolution(value, filters, padding=padding, dilations=node["dilation"])
     return tf.nn.conv2d(value, filters, node["stride"], padding, dilations=node.get("dilation"))
@@ -394,7 +394,7 @@ def _adaptive_avg_pool(node, own, value):
 
 
 def _shares(size, extent):
-    """Says what each of `extent` rows is to each of `size` means."""
+    """Returns the weight of each of `extent` rows in each of `size` means."""
     ends = [(share * extent // size, -(-(share + 1) * extent // size)) for share in range(size)]
     return [[(start <= row < end) / (end - start) for row in range(extent)] for start, end in ends]
 
@@ -408,9 +408,9 @@ def _upsample(node, own, value):
 
 
 def _between(value, axis, factor):
-    """Returns `factor` pixels for each one of an axis, between it and its neighbours.
+    """Returns `factor` pixels for each pixel of an axis, between it and its neighbours.
 
-    What XLA makes of `tf.image.resize` is another interpolation by a factor of three, and takes three times as long.
+    XLA's `tf.image.resize` interpolates differently by a factor of three, and takes three times as long.
     """
     shape, around = value.shape.as_list(), [[0, 0]] * 4
     extent, around[axis] = shape[axis], [1, 1]
@@ -471,7 +471,7 @@ def _batch_norm(node, own, value):
 
 
 def _both_ways(recur):
-    """Returns a layer that may read its steps from the last one to the first, too."""
+    """Extends a recurrent layer to nodes that are `bidirectional`."""
 
     def layer(node, own, value):
         found = recur(node, own, value)
@@ -485,7 +485,7 @@ def _both_ways(recur):
 
 
 def _lstm(node, own, value):
-    """Returns a loop: unrolled, the first step would take three times as long to build, and XLA's eighteen times."""
+    """Computes a loop: unrolled, the first step would take three times as long to build, and by XLA eighteen times."""
     products, weight = _products(own, value), tf.convert_to_tensor(own["recurrent"])
     steps, batch, width = products.shape
     given = tf.TensorArray(products.dtype, steps, element_shape=[batch, width]).unstack(products)
@@ -526,7 +526,7 @@ def _gru(node, own, value):
 
 
 def _products(own, value):
-    """Returns one large product with all inputs in place of one for each step."""
+    """Multiplies all steps' inputs at once."""
     steps, batch, features = value.shape
     rows = tf.matmul(tf.reshape(value, [-1, features]), own["input"])
     return tf.reshape(_biased(rows, own["bias"]), [steps, batch, -1])
@@ -581,7 +581,7 @@ def _attention(node, own, value):
 
 
 def _kept(node, shares):
-    """Returns an attention's shares, of which some are dropped: in float32, as masks of other layers are drawn."""
+    """Drops some of an attention's shares, by masks in float32, as other layers' are."""
     if not node.get("dropout"):
         return shares
     return tf.cast(tf.nn.dropout(tf.cast(shares, tf.float32), node["dropout"]), shares.dtype)
@@ -593,7 +593,7 @@ def _flatten(node, own, value):
 
 
 def _shared_attention(node, value):
-    """Returns the same of queries that share keys, and that are turned: those of one key are more rows of a product."""
+    """Computes attention where queries share keys, or are turned: queries of one key are more rows of one product."""
     (steps, units), heads, batch = node["shape"], node["heads"], value.shape[1]
     shared, size = node.get("kv_heads", heads), units // heads
     value = tf.transpose(tf.reshape(value, [steps, batch, -1, size]), [1, 2, 0, 3])

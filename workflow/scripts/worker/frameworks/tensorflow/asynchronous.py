@@ -45,7 +45,7 @@ def build(job):
 
 
 def serve(kind, number, keeper, workers, threads):
-    """Returns a server of the cluster, "ps" or "worker", which computes what it is told."""
+    """Returns a server of the cluster, "ps" or "worker", which computes what the coordinator sends."""
     return tf.distribute.Server(
         {"ps": [keeper], "worker": workers},
         job_name=kind,
@@ -58,7 +58,7 @@ def serve(kind, number, keeper, workers, threads):
 
 
 def _coordinate(job):
-    """The first rank starts the parameter server and its own worker, which have its CPUs, and hands out steps."""
+    """Starts the parameter server and rank 0's worker, which use its CPUs, and returns what hands out steps."""
     keeper, workers = ranks.server(), ranks.endpoints()
     for kind in ("ps", "worker"):
         ranks.start(SERVING, [kind, keeper, str(job.threads)] + workers)
@@ -69,7 +69,7 @@ def _coordinate(job):
 
 
 class _Leader(ranks.Leader):
-    """The others' processes compute what the coordinator hands out: Python asks nothing of them but to wait."""
+    """Rank 0's trainer. The others' processes compute what the coordinator hands out; their Python only waits."""
 
     def turn(self, rank, steps):
         return self._own.turn(rank, steps)
@@ -79,7 +79,7 @@ class _Leader(ranks.Leader):
 
 
 class _Follower(object):
-    """What a rank is that has no Python to run: it waits until the coordinator has no steps left."""
+    """A rank without Python to run: it waits until the coordinator has no steps left."""
 
     def __init__(self, job):
         if not _JOINED:
@@ -130,14 +130,14 @@ class _Trainer(object):
         return losses[0]
 
     def turn(self, rank, steps):
-        """Steps of the share of a rank, one after the other."""
+        """Takes steps of a rank's share, one after the other."""
         for _ in range(steps):
             last = self._coordinator.schedule(self._steps[rank])
             self._coordinator.join()
         return float(last.fetch())
 
     def staleness(self):
-        """Updates of others between the reading and the writing of one, in the mean of all."""
+        """Returns how many updates of others lie between the reading and the writing of one, in the mean of all."""
         made = int(self._made.numpy())
         return int(self._missed.numpy()) / made if made else None
 
@@ -147,7 +147,7 @@ class _Trainer(object):
         return self._network.weights(names)
 
     def _step(self, inputs, labels):
-        """Returns the step of a share, which lies in the graph that each worker gets once."""
+        """Returns the step of a share, which is in the graph that each worker gets once."""
 
         @tf.function
         def step():
@@ -176,5 +176,5 @@ class _Trainer(object):
 
 
 def _shared(job):
-    """Losses of the ranks' shares, and the staleness; its counter says how many calls are done."""
+    """Returns memory for the losses of ranks' shares and the staleness; its counter says how many calls are done."""
     return Shared(job, [job.ranks + 1])

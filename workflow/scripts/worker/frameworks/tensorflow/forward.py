@@ -1,4 +1,4 @@
-"""TensorFlow 2 in use: a `tf.function` whose variables are constants (`graph`), one compiled by XLA, or operations."""
+"""TensorFlow 2's forward passes: a `tf.function` with constants for variables (`graph`), XLA's, or operations."""
 
 import tensorflow as tf
 from tensorflow.python.framework import convert_to_constants
@@ -13,14 +13,14 @@ PRECISIONS = ("float32", "tf32")
 
 
 def build(job):
-    """Returns the network of the adapter tensorflow, which nobody trains."""
+    """Returns the network of the adapter tensorflow, without training."""
     place, settings = training.prepare(job)
     with tf.device(place):
         return _Predictor(_Network(job), job, place, settings)
 
 
 class _Network(training.Network):
-    """Batch normalisation takes the statistics that a training has left."""
+    """A network whose batch normalisation takes the statistics that a training has left."""
 
     def __init__(self, job):
         super().__init__(job)

@@ -56,7 +56,7 @@ def _convolution(part):
 
 
 def _fft(part):
-    """By TensorFlow's own transforms of whole images; a product for each frequency adds the channels up."""
+    """Convolves by TensorFlow's own transforms of whole images; a product for each frequency adds up the channels."""
     images, weights = tf.constant(part.inputs), tf.constant(part.weights)
     extent = [each + 2 * part.padding for each in part.inputs.shape[2:]]
     around = [[0, 0], [0, 0], [part.padding] * 2, [part.padding] * 2]

@@ -17,6 +17,6 @@ def build(job):
 
 
 def _limit_threads(job):
-    """As many threads as were asked for; how many operations run at a time is TensorFlow's choice."""
+    """Sets as many threads as were asked for; TensorFlow chooses how many operations run at a time."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     return tf.config.threading.get_intra_op_parallelism_threads()

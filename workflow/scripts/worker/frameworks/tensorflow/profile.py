@@ -15,7 +15,7 @@ HOLDS_OTHERS = ("PartitionedCall", "StatefulPartitionedCall", "While", "Stateles
 
 
 def operators(run):
-    """[name, calls, seconds] of each kind of operation in what `run` does, over all threads."""
+    """Returns [name, calls, seconds] of each kind of operation that `run` executes, over all threads."""
     with tempfile.TemporaryDirectory() as folder:
         tensorflow.profiler.experimental.start(folder)
         run()

@@ -46,7 +46,7 @@ def build(job):
 
 
 def meet(job):
-    """Returns the strategy that all ranks have, made once and first: it reads TF_CONFIG and waits for the others."""
+    """Returns the strategy of all ranks, made once and first: it reads TF_CONFIG and waits for the others."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if not _MET:
@@ -55,7 +55,7 @@ def meet(job):
 
 
 def summed(operation, values):
-    """Says what the ranks' values come to, within a step of the strategy."""
+    """Returns the sum, or another operation, of the ranks' values, within a step of the strategy."""
     return tf.distribute.get_replica_context().all_reduce(operation, values, _MET[1])
 
 
@@ -97,7 +97,7 @@ class Sums(object):
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
 
     def all_reduce(self, values):
-        """Returns a sum in a graph, of what the one before has left."""
+        """Returns a sum in a graph, whose argument is the last result."""
         kept = [tf.constant(values)]
 
         def of_rank(values):

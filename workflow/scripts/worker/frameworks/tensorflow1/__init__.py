@@ -26,7 +26,7 @@ _AXIS_FIRST = hasattr(tf, "split_v")
 
 
 def versions():
-    """Versions of TensorFlow and of its compiler, where it names that."""
+    """Returns the versions of TensorFlow and of its compiler, where it names that."""
     found = {"framework_version": tf.__version__}
     if hasattr(tf, "COMPILER_VERSION"):
         found["build"] = tf.COMPILER_VERSION
@@ -52,7 +52,7 @@ def build(job):
 
 
 def _on_gpu(session, job):
-    """A trainer whose operations are all on the GPU. Raises Unsupported where one is not, or has no kernel there."""
+    """Returns a trainer whose operations are all on the GPU. Raises Unsupported where one has no kernel there."""
     # Integers of 32 bits lie in the memory of the host.
     job.inputs, job.labels = (
         values.astype(np.int64) if values.dtype == np.int32 else values
@@ -74,13 +74,13 @@ def _on_gpu(session, job):
 
 
 def _elsewhere(operation, wanted):
-    """Whether an operation may be computed on another device. A TensorArray and what belongs to it ask for none."""
+    """Tells whether an operation may be on another device. A TensorArray, and what belongs to it, asks for none."""
     follows = operation.type.startswith("TensorArray") or operation.type in _WITH_ARRAYS
     return operation.device != wanted and not (follows and not operation.device)
 
 
 def _has_gpu(session):
-    """Whether a session lists a GPU, which it then computes on; it takes the CPU without a word where it does not."""
+    """Tells whether a session lists a GPU; without one, it computes on the CPU and does not say so."""
     return any(each.device_type == "GPU" for each in session.list_devices())
 
 
@@ -140,7 +140,7 @@ class Trainer(object):
         return {name: self._session.run(variable) for name, variable in self._kept.items()}
 
     def _keep(self, name, mean, variance):
-        """Adds a mini-batch's to the running averages of a batch normalisation, in each step."""
+        """Adds a mini-batch's means and variances to the running averages of a batch normalisation, in each step."""
         for role, start, fresh in (("mean", 0.0, mean), ("variance", 1.0, variance)):
             starts = np.full(fresh.get_shape().as_list(), start, np.float32)
             kept = self._kept["{}/{}".format(name, role)] = self._variable(starts, trainable=False)
@@ -148,7 +148,7 @@ class Trainer(object):
             self._keeping.append(tf.assign_sub(kept, change))
 
     def _connect(self, judging=False):
-        """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
+        """Returns scores (labels, classes), those of sequences by step, then sample; without dropout for judging."""
         values = {"input": self._batch}
         for node in self._nodes:
             op, (value, *more) = node["op"], [values[name] for name in node["inputs"]]
@@ -160,14 +160,14 @@ class Trainer(object):
         return _rows(value)
 
     def _variable(self, value, trainable=True):
-        """Returns a variable that holds `value`. By way of a placeholder: a graph may not hold 2 GiB of constants."""
+        """Returns a variable that holds `value`, by way of a placeholder: a graph cannot hold 2 GiB of constants."""
         start = tf.placeholder(value.dtype, value.shape)
         self._starts[start] = value
         return tf.Variable(start, trainable=trainable)
 
 
 def _update(wanted, loss, rate):
-    """The operation that trains all parameters: TensorFlow's own rule where it has it, but for RMSProp's epsilon."""
+    """Returns the operation that trains all parameters, by TensorFlow's own rules, but for RMSProp's epsilon."""
     if wanted["name"] == "sgd":
         return tf.train.GradientDescentOptimizer(rate).minimize(loss)
     if wanted["name"] == "adadelta" and not _OLD:
@@ -198,7 +198,7 @@ def _rmsprop(wanted, variable, gradient):
 
 
 def _average(variable):
-    """Returns a running average of what has the shape of a parameter."""
+    """Returns a running average in the shape of a parameter."""
     return tf.Variable(tf.zeros(_shape(variable)), trainable=False)
 
 
@@ -228,7 +228,7 @@ def _conv(node, own, value):
 
 
 def _max_pool(node, own, value):
-    """Padded with zeros, as is right behind ReLUs: `tf.pad` of 0.12 knows no other number."""
+    """Returns a max pool padded with zeros, as is right after ReLUs: `tf.pad` of 0.12 has no other number."""
     window, steps = ([1, node[extent], node[extent], 1] for extent in ("kernel", "stride"))
     return tf.nn.max_pool(_pad(node, value), window, steps, "VALID")
 
@@ -253,7 +253,7 @@ def _batch_norm(node, own, value):
 
 
 def _lstm(node, own, value):
-    """Returns a loop, before which the products of all steps with the inputs are taken as one."""
+    """Computes a loop, after one product of all steps' inputs."""
     steps, batch, _ = _shape(value)
     products = tf.nn.bias_add(tf.matmul(_rows(value), own["input"]), own["bias"])
     products = tf.reshape(products, [steps, batch, -1])

@@ -28,7 +28,7 @@ class _Trainer(tensorflow1_ranks.Served):
         self._fetched = [self._loss, self._counted(self._fetched[1])]
 
     def _counted(self, update):
-        """Returns an update of all weights that is counted by the server."""
+        """Returns an update of all weights that the server counts."""
         with tf.device(SERVER):
             # It is read with the weights, when a step begins; a sum, since what is only read is no copy.
             one = tf.constant(1, tf.int64)
@@ -38,6 +38,6 @@ class _Trainer(tensorflow1_ranks.Served):
                 return tf.group(tf.assign_add(self._missed, others, use_locking=True))
 
     def staleness(self):
-        """Updates of others between the reading and the writing of one, in the mean of all."""
+        """Returns how many updates of others lie between the reading and the writing of one, in the mean of all."""
         missed, made = self._session.run([self._missed, self._made])
         return float(missed) / float(made) if made else None

@@ -14,7 +14,7 @@ _CONFIG = []
 
 
 def start(job):
-    """Threads belong to a session."""
+    """Sets the threads of the sessions and returns settings."""
     _CONFIG[:] = [
         tf.ConfigProto(intra_op_parallelism_threads=job["threads"], inter_op_parallelism_threads=1)
     ]
@@ -22,7 +22,7 @@ def start(job):
 
 
 def build(part):
-    """Returns an operation of its own, in a graph and a session of its own."""
+    """Returns an operation in its own graph and session."""
     with tf.Graph().as_default() as graph:
         session, starts = tf.Session(graph=graph, config=_CONFIG[0]), {}
 

@@ -27,7 +27,7 @@ build = ranks.joined(lambda job: connect(job, _Trainer))
 
 
 def connect(job, kind):
-    """Returns a trainer of this kind, with a session of its own in which the server is seen, and the rank's share."""
+    """Returns a trainer of this kind on the rank's share, with its own session that can reach the server."""
     if not _JOINED:
         _JOINED.append(_meet(job))
     job.inputs, job.labels = ranks.share(job)
@@ -54,7 +54,7 @@ def _settings(threads, filters):
 
 
 def _meet(job):
-    """Returns the first rank starts the parameter server, which has its CPUs."""
+    """Returns a rank's server; the first rank also starts the parameter server, which uses its CPUs."""
     ranks.require_own_network("TensorFlow")
     keeper, workers = ranks.server(), ranks.endpoints()
     if job.rank == 0:
@@ -68,7 +68,7 @@ def _meet(job):
 
 
 class Served(tensorflow1.Trainer):
-    """A trainer whose weights lie on the server, and whose mini-batch lies with the rank."""
+    """A trainer whose weights are on the server, and whose mini-batch is with the rank."""
 
     def __init__(self, session, job):
         self._here = device_of(job.rank)

@@ -15,7 +15,7 @@ REASONS = {"gpu": "the adapter of TensorFlow before 2.5 is for CPUs"}
 
 
 def versions():
-    """Versions of TensorFlow and of its compiler."""
+    """Returns the versions of TensorFlow and of its compiler."""
     return {"framework_version": tf.__version__, "build": tf.version.COMPILER_VERSION}
 
 

@@ -25,7 +25,7 @@ REASONS = {"gpu": "the GPU part of Theano (libgpuarray) is in no package here"}
 
 
 def versions():
-    """Versions of Theano and of its compiler, and the BLAS that its products are linked with."""
+    """Returns the versions of Theano and of its compiler, and the BLAS with which its products are linked."""
     config = theano.config
     return {
         "framework_version": theano.__version__,
@@ -99,7 +99,7 @@ class _Trainer(object):
         return {name: average.get_value() for name, (average, _) in self._kept.items()}
 
     def _connect(self, judging=False):
-        """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
+        """Returns scores (labels, classes), those of sequences by step, then sample; without dropout for judging."""
         values = {"input": self._inputs}
         for node in self._nodes:
             own = specification.own_of(node, self._shared)
@@ -137,7 +137,7 @@ def _share(name, values):
 
 
 def _average(shared):
-    """Returns a running average of what has the shape of a parameter."""
+    """Returns a running average in the shape of a parameter."""
     return theano.shared(
         np.zeros_like(shared.get_value(borrow=True)), broadcastable=shared.broadcastable
     )
@@ -171,7 +171,7 @@ def _dense(node, own, value):
 
 
 def _conv(node, own, value):
-    """Returns a convolution, in groups where it has them."""
+    """Returns a convolution, in groups if it has them."""
     groups, kernel = node.get("groups", 1), node["kernel"]
     if groups > 1 and not _GROUPED:
         raise Unsupported("before Theano 1.0 a convolution has no groups")
@@ -256,12 +256,12 @@ def _local_response_norm(node, own, value):
 
 
 def _rows(value):
-    """Of features, whatever stands before them."""
+    """Returns features as rows, whatever axes are in front of them."""
     return value if value.ndim == 2 else value.reshape((-1, value.shape[-1]), ndim=2)
 
 
 def _rnn(node, own, value):
-    """Returns a loop, as an LSTM's is, behind one product of the inputs of all steps."""
+    """Computes a loop, as for an LSTM, after one product of all steps' inputs."""
     products = tensor.dot(_rows(value), own["input"]) + own["bias"]
     products = products.reshape((value.shape[0], value.shape[1], -1), ndim=3)
 

@@ -1,4 +1,4 @@
-"""Theano's max pool gives each of several equal maxima of a window the whole gradient: here, the first one alone."""
+"""Corrects Theano's max pool, which gives the whole gradient to each of equal maxima: here, only to the first."""
 
 from theano.tensor.signal import pool
 
@@ -6,7 +6,7 @@ _GIVEN = "gx[0] = gx[0] + gz[0];"
 
 
 class OfOne(pool.MaxPoolGrad):
-    """Theano's own, in whose C code what was met equals nothing more."""
+    """Theano's own, with changed C code: a value that was taken equals nothing more."""
 
     def c_code(self, *asked):
         return super().c_code(*asked).replace(_GIVEN, _GIVEN + " maximum = NAN;")
@@ -16,5 +16,5 @@ class OfOne(pool.MaxPoolGrad):
 
 
 def give_to_one():
-    """Has Theano's pools take this gradient, which they look up by its name."""
+    """Makes Theano's pools use this gradient, which they look up by its name."""
     pool.MaxPoolGrad = OfOne

@@ -81,7 +81,7 @@ _HOMES = {
 
 
 def versions():
-    """Versions of PyTorch and of the libraries that it was built with."""
+    """Returns the versions of PyTorch and of the libraries with which it was built."""
     found = {"framework_version": torch.__version__}
     if hasattr(torch, "__config__"):
         lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
@@ -274,7 +274,7 @@ class _Trainer:
         self._forget_gradients()
 
     def _descend(self):
-        """What torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
+        """Does what torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
         gradients = [value.grad for value in self._trained]
         with torch.no_grad():
             if hasattr(torch, "_foreach_add_"):
@@ -311,7 +311,7 @@ LOSSES = {
 
 
 def _optimiser(parameters, wanted):
-    """PyTorch's own optimiser; None for plain SGD."""
+    """Returns PyTorch's own optimiser; None for plain SGD."""
     rate, name = wanted["learning_rate"], wanted["name"]
     if name == "adadelta":
         return torch.optim.Adadelta(parameters, lr=rate, rho=wanted["rho"], eps=wanted["epsilon"])
@@ -347,7 +347,7 @@ def _adamw(parameters, wanted):
 
 
 def _averaging(wanted):
-    """Says what Adam and AdamW are told; one kernel for all of an update, where there is one."""
+    """Returns the options of Adam and AdamW: one kernel for all of an update, where there is one."""
     if not hasattr(torch.optim, "AdamW"):
         raise Unsupported(
             "PyTorch 1.0 adds the epsilon of Adam to a root that is not corrected yet"
@@ -369,7 +369,7 @@ _Linear, _Conv2d, _Embedding = _bare(nn.Linear), _bare(nn.Conv2d), _bare(nn.Embe
 
 
 class _Dense(_Linear):
-    """A dense layer. Of a sequence that was turned around, a product from the left: nothing is copied."""
+    """A dense layer. A sequence that was turned around is multiplied from the left, so that nothing is copied."""
 
     def forward(self, values):
         before = values.transpose(0, -1)
@@ -381,7 +381,7 @@ class _Dense(_Linear):
 
 
 class _Pointwise(_Conv2d):
-    """A convolution of 1x1 as a product over the channels, where these lie last in memory."""
+    """A convolution of 1x1 as a product over the channels, where these are last in memory."""
 
     def forward(self, values):
         if values.is_cuda or not values.is_contiguous(memory_format=torch.channels_last):
@@ -391,7 +391,7 @@ class _Pointwise(_Conv2d):
 
 
 def _as_product(node, module):
-    """The module of a node behind a layer norm or a GELU: a block of ConvNeXt multiplies, as its authors wrote it."""
+    """Returns a node's module as a product, after a layer norm or a GELU: so ConvNeXt's authors wrote its blocks."""
     pointwise = node["op"] == "conv" and node["kernel"] == node["stride"] == 1
     if torch_settings.OLD or not pointwise or node["padding"]:
         return module
@@ -399,7 +399,7 @@ def _as_product(node, module):
 
 
 def _recurrent(kind, node):
-    """A module of such a layer over (steps, batch, features); PyTorch's redundant second bias is kept at zero."""
+    """Returns a recurrent module over (steps, batch, features); PyTorch's redundant second bias stays at zero."""
 
     class Recurrent(_bare(kind)):
         def forward(self, values):
@@ -425,7 +425,7 @@ class _Call(nn.Module):
 
 
 class _Weighted(nn.Module):
-    """A function of a weight, and of what it is given, as a module."""
+    """A function of a weight and of the module's input, as a module."""
 
     def __init__(self, function):
         super().__init__()
@@ -474,7 +474,7 @@ class _StochasticDepth(nn.Module):
 
 
 class _LayerNorm(nn.Module):
-    """PyTorch's own function. The channels of images, which lie last in memory, are its features too."""
+    """PyTorch's own function. The channels of images, which are last in memory, are features too."""
 
     def __init__(self, node):
         super().__init__()
@@ -500,7 +500,7 @@ def _rms_norm(node):
 
 
 def _attention(node):
-    """Two products and a softmax, or for long sequences and on GPUs PyTorch's fused function, where it has one."""
+    """Returns two products and a softmax; for long sequences and on GPUs, PyTorch's fused function, if it has one."""
     heads, causal = node["heads"], bool(node.get("causal"))
     fused = getattr(functional, "scaled_dot_product_attention", None)
     if any(key in node for key in ("kv_heads", "rotary", "dropout")):
@@ -524,7 +524,7 @@ def _attention(node):
 
 
 class _Attention(nn.Module):
-    """The same of queries that share keys, that are turned, and of which shares are dropped."""
+    """Attention in which queries share keys, are turned, or shares are dropped."""
 
     def __init__(self, node, fused):
         super().__init__()
@@ -569,7 +569,7 @@ class _Attention(nn.Module):
 
 
 class _RBM(nn.Module):
-    """What one step of a chain does to the free energy, and the chances of hidden units (Hinton 2002)."""
+    """Computes what one step of a chain does to the free energy, and the chances of hidden units (Hinton 2002)."""
 
     def forward(self, visible, noise):
         visible = visible.detach()
@@ -602,7 +602,7 @@ def _gelu_tanh(values):
 
 
 def _shuffled(groups, values):
-    """As nn.ChannelShuffle, which would leave channels_last behind it."""
+    """Shuffles as nn.ChannelShuffle does, which would not keep channels_last."""
     batch, channels, height, width = values.shape
     if values.is_contiguous():
         parts = values.view(batch, groups, -1, height, width).transpose(1, 2)
@@ -725,7 +725,7 @@ LAYERS = {
 
 
 def check(mode, device):
-    """Raises Unsupported for a mode or device that this PyTorch has not."""
+    """Raises Unsupported for a mode or device that this PyTorch does not have."""
     if device == "gpu" and not torch.cuda.is_available():
         raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
     if mode == "compiled" and torch_settings.OLD:

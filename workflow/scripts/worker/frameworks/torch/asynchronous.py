@@ -22,7 +22,7 @@ build = ranks.joined(lambda job: _Trainer(job))
 
 
 class _Trainer(object):
-    """A trainer as on one device, whose weights lie where those of all ranks lie."""
+    """A trainer as on one device, whose weights are in the memory of all ranks."""
 
     def __init__(self, job):
         job.inputs, job.labels = ranks.share(job)

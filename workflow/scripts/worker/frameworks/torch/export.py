@@ -2,8 +2,8 @@
 
     python export.py '{"from": "train.py:Net", "with": "", "shape": [3, 32, 32], "vocabulary": 0, "loss": "", "to": ""}'
 
-Runs by itself in whatever Python has the user's packages: it imports nothing of the project. Writes `graph.json` into
-the folder `to`, which holds the `mistake` of a user instead where there is one, and `arrays.npz`.
+Runs by itself in any Python that has the user's packages: it imports nothing of the project. Writes `graph.json`, which
+may hold a `mistake` of the user instead, and `arrays.npz` into the folder `to`.
 """
 
 import ast
@@ -41,7 +41,7 @@ DRAWN = (
 
 
 class Mistake(Exception):
-    """A mistake of the user's, in one sentence."""
+    """A mistake of the user, in one sentence."""
 
 
 def main():
@@ -57,7 +57,7 @@ def main():
 
 
 def export(job):
-    """Returns the graph of the module as plain data; what a step of it gives lies beside it."""
+    """Returns the graph of the module as plain data; writes the results of a step beside it."""
     try:
         import torch
     except ImportError:
@@ -121,7 +121,7 @@ def export(job):
 
 
 def take_masks_as_they_are():
-    """Keeps nn.TransformerEncoder from looking whether its mask is causal: an export has no values to look at."""
+    """Keeps nn.TransformerEncoder from looking whether its mask is causal: an export has no values."""
     import torch
 
     folder = torch.nn.modules.transformer
@@ -130,7 +130,7 @@ def take_masks_as_they_are():
 
 
 def load(where, given):
-    """Returns the module that `FILE:NAME` means, made with the arguments that are given as text."""
+    """Returns the module that `FILE:NAME` means, made with arguments that are given as text."""
     import torch
 
     take_masks_as_they_are()
@@ -192,7 +192,7 @@ def load(where, given):
 
 
 def load_saved(path):
-    """Returns the program that `torch.export.save` has written into a file."""
+    """Returns the program that `torch.export.save` has written to a file."""
     import torch
 
     try:
@@ -202,7 +202,7 @@ def load_saved(path):
 
 
 def arguments(given):
-    """Keyword arguments as one writes them in a call."""
+    """Returns keyword arguments from a text, as in a call."""
     try:
         call = ast.parse("f(%s)" % given, mode="eval").body
         if call.args:
@@ -219,7 +219,7 @@ def said(error):
 
 
 def place_of(error, path):
-    """Says where in a user's file an error arose, '' where it did not."""
+    """Says where in a user's file an error arose; '' where it did not."""
     frames = traceback.extract_tb(error.__traceback__)
     path = os.path.abspath(path)
     lines = [frame.lineno for frame in frames if os.path.abspath(frame.filename) == path]
@@ -234,7 +234,7 @@ def size_of(shape):
 
 
 def describe(exported, module, names):
-    """Operators of a graph in order, with their arguments; what depends on no input and no parameter has its values."""
+    """Lists a graph's operators in order, with their arguments; constants have their values."""
     import torch
 
     signature = exported.graph_signature
@@ -288,7 +288,7 @@ def describe(exported, module, names):
 
 
 def meaning(value):
-    """What a constant is, where that can be seen: a mask of no steps or of later ones, a table of rotary positions."""
+    """Says what a constant is, where values show it: a mask of no steps or later ones, a table of rotary positions."""
     import torch
 
     if value.dim() > 1:
@@ -318,7 +318,7 @@ def meaning(value):
 
 
 def shape_of(node):
-    """Returns the shape of a node's tensor, or None of what is no tensor."""
+    """Returns the shape of a node's tensor; None where it is no tensor."""
     value = node.meta.get("val")
     return [int(extent) for extent in value.shape] if hasattr(value, "shape") else None
 
@@ -335,7 +335,7 @@ def plain(value):
 
 
 def sharpen(module):
-    """Gives the frequencies of rotary positions, which modules keep in float32, all digits."""
+    """Gives the frequencies of rotary positions, which modules keep in float32, all digits of float64."""
     import torch
 
     for value in module.buffers():
@@ -368,7 +368,7 @@ def redraw(module):
 
 
 def step(module, inputs, loss, labels=None):
-    """Outputs, loss and gradients of a training step without dropout."""
+    """Returns outputs, loss and gradients of a training step without dropout."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -421,7 +421,7 @@ def step(module, inputs, loss, labels=None):
 
 
 def output_of(returned):
-    """Returns the tensor of what a module returns: its first, or its `logits`."""
+    """Returns the tensor that a module returns: the first of several, or its `logits`."""
     if hasattr(returned, "logits"):
         return returned.logits
     while isinstance(returned, (list, tuple, dict)):

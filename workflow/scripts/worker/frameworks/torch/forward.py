@@ -1,4 +1,4 @@
-"""PyTorch in use: modules in evaluation mode under `torch.inference_mode`, and `compiled` with their weights frozen."""
+"""PyTorch's forward passes: modules in evaluation mode, in `torch.inference_mode`; `compiled` with frozen weights."""
 
 import torch
 
@@ -13,7 +13,7 @@ _in_use = getattr(torch, "inference_mode", torch.no_grad)
 
 
 def build(job):
-    """Returns the network of the adapter torch, which nobody trains."""
+    """Returns the network of the adapter torch, without training."""
     # A step is not compiled for it.
     mode, job.mode = job.mode, "eager"
     training.check(mode, job.device)

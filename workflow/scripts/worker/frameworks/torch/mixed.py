@@ -1,4 +1,4 @@
-"""PyTorch on several ranks in groups: DistributedDataParallel over gloo inside a group, Hogwild between the groups."""
+"""PyTorch on several ranks in groups: DistributedDataParallel over gloo inside a group, Hogwild between groups."""
 
 import torch as framework
 from torch import distributed
@@ -27,9 +27,9 @@ build = ranks.joined(lambda job: _Trainer(job))
 
 
 class _Trainer(object):
-    """A trainer as of the ranks of one group, whose weights lie where both see them.
+    """A trainer of a group's ranks, whose weights are in memory that both ranks see.
 
-    In each step the first rank of the group takes the weights over from those that all groups have in common, while the
+    In each step the first rank of the group copies the weights from those that all groups have in common, while the
     other waits. When gradients are averaged, the first one updates the common weights, without a lock.
     """
 
@@ -95,7 +95,7 @@ class _Trainer(object):
         self._shared.count(self._before)
 
     def _homes(self, part):
-        """Says where the weights of a part lie in memory that all ranks share: the common ones, or those of a group."""
+        """Returns where weights are in memory that all ranks share: the common ones, or a group's."""
         count = len(self._trained)
         arrays = self._shared.arrays[part * count : (part + 1) * count]
         # As they lay before: some are transposed.
@@ -116,7 +116,7 @@ class _Trainer(object):
 
 
 def _group(job):
-    """PyTorch's group of the ranks of a job's; every rank makes those of all."""
+    """Returns PyTorch's group of a job's rank; every rank makes all groups."""
     groups = grouping.groups(job.ranks, job.exchange)
     if not _GROUPS:
         _GROUPS.extend(distributed.new_group(list(each)) for each in groups)

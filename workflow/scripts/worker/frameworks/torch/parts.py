@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "tf32")
 
 
 def start(job):
-    """Sets the threads, and whose products PyTorch takes."""
+    """Sets the threads, and the library of PyTorch's products."""
     torch.set_num_threads(job["threads"])
     return {"threads": torch.get_num_threads(), "settings": torch_settings.configure_cpu()}
 
@@ -58,7 +58,7 @@ def _convolution(part):
 
 
 def _own_choice(images, weights, stride, padding):
-    """As the adapter calls it."""
+    """Convolves as the adapter does."""
     if hasattr(torch, "channels_last"):
         images = images.contiguous(memory_format=torch.channels_last)
         weights = weights.contiguous(memory_format=torch.channels_last)
@@ -66,19 +66,19 @@ def _own_choice(images, weights, stride, padding):
 
 
 def _direct(images, weights, stride, padding):
-    """OneDNN's, which PyTorch asks for its direct algorithm."""
+    """Convolves by oneDNN, which PyTorch asks for its direct algorithm."""
     around, steps = (padding,) * 2, (stride,) * 2
     return lambda: torch.mkldnn_convolution(images, weights, None, around, steps, (1, 1), 1)
 
 
 def _im2col(images, weights, stride, padding):
-    """PyTorch's own, which unfolds the images and multiplies."""
+    """Convolves by PyTorch's own code, which unfolds the images and multiplies."""
     window, steps, around = weights.shape[2:], (stride,) * 2, (padding,) * 2
     return lambda: torch._C._nn.thnn_conv2d(images, weights, window, None, steps, around)
 
 
 def _nnpack_takes(part):
-    """Says which way NNPACK takes, by the rule of its src/convolution-output.c: by how many tiles cover the result."""
+    """Names NNPACK's algorithm, by the rule of its src/convolution-output.c: how many tiles cover the result."""
     if part.stride != 1:
         raise Unsupported("NNPACK transforms no convolution that has a stride")
     if not torch._nnpack_available():
@@ -92,7 +92,7 @@ def _nnpack_takes(part):
 
 
 def _nnpack(images, weights, stride, padding):
-    """Winograd's transform of tiles of 8 x 8, or Fourier's of tiles of 8 x 8 or 16 x 16."""
+    """Convolves by Winograd's transform of tiles of 8 x 8, or Fourier's of tiles of 8 x 8 or 16 x 16."""
     return lambda: torch._nnpack_spatial_convolution(images, weights, None, (padding,) * 2)
 
 

@@ -87,7 +87,7 @@ _HOMES = {
 
 
 class _LSTM(nn.LSTM):
-    """Its second bias stays at zero, since the network has one."""
+    """An LSTM whose second bias stays at zero, since the network has one."""
 
     def __init__(self, node):
         super().__init__(node["in_shape"][-1], node["units"])

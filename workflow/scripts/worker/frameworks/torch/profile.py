@@ -4,7 +4,7 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def operators(run):
-    """[name, calls, seconds] of each operator in what `run` does; seconds without those of operators inside of it."""
+    """Returns [name, calls, seconds] of each operator that `run` executes, without operators inside it."""
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         run()
     return [[each.key, each.count, each.self_cpu_time_total / 1e6] for each in seen.key_averages()]

@@ -56,7 +56,7 @@ def meet(job):
 
 
 def _scores(trainer, network, inputs):
-    """By the network itself: what is around it would have all ranks exchange statistics, and one judges."""
+    """Returns scores of the network itself: in its wrapper all ranks exchange statistics, and only one judges."""
     around, trainer.network = trainer.network, network
     try:
         return type(trainer).scores(trainer, inputs)
@@ -65,7 +65,7 @@ def _scores(trainer, network, inputs):
 
 
 def _exchange_seconds(network):
-    """From the first gradient that is sent until the last has come, in the mean of the steps that PyTorch looks at."""
+    """Returns the time from the first gradient sent to the last received, in the mean of PyTorch's notes."""
     tells = getattr(network, "_get_ddp_logging_data", None)
     nanoseconds = tells().get("avg_backward_comm_time") if tells else None
     return nanoseconds / 1e9 if nanoseconds else None
@@ -80,6 +80,6 @@ class Sums(object):
         self.threads = framework.get_num_threads()
 
     def all_reduce(self, values):
-        """Returns a sum in place, as of gradients."""
+        """Returns a sum in place, as for gradients."""
         summed = framework.from_numpy(values).clone()
         return repeated(lambda: distributed.all_reduce(summed), summed.numpy)

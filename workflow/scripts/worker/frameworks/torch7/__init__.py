@@ -1,6 +1,6 @@
-"""Torch7: modules of its package nn, in a LuaJIT below the worker that trains when it is told to through a pipe.
+"""Torch7: modules of its package nn, in a LuaJIT below the worker, which trains when a pipe tells it to.
 
-The program is `torch7.lua` beside this file; it gets arrays in Torch7's layout and steps first, as rows.
+Its program is `torch7.lua` beside this file; it gets arrays in Torch7's layout, steps first, as rows.
 """
 
 import os
@@ -39,7 +39,7 @@ _SAID = {}
 
 
 def versions():
-    """The commit of Torch7, which has no numbers of versions, and what its process said of its BLAS and LuaJIT."""
+    """Returns the commit of Torch7, which has no version numbers, and what its process said of its BLAS and LuaJIT."""
     return dict(_SAID)
 
 
@@ -155,7 +155,7 @@ class _Trainer(object):
         self._tell(np.ascontiguousarray(values, kind).reshape(-1).data)
 
     def _answer(self):
-        """Returns the next line of the program. Raises what it failed with."""
+        """Returns the next line of the program. Raises the error that it reports."""
         line = self.answers.readline().decode()
         if line.startswith("error "):
             if "not enough memory" in line:
@@ -173,7 +173,7 @@ class _Trainer(object):
 
 
 def _lua(value):
-    """Plain data as an expression of Lua."""
+    """Writes plain data as an expression of Lua."""
     if isinstance(value, dict):
         return "{{{}}}".format(
             ",".join("[{}]={}".format(_lua(key), _lua(each)) for key, each in value.items())
