@@ -1,8 +1,8 @@
-"""Start values and the synthetic batch, the same numbers in every framework and with every numpy since 1.7.
+"""Start values and the synthetic batch: the same numbers in every framework and with every numpy since 1.7.
 
 Both are cut from a table of uniform numbers of `numpy.random.RandomState`, whose stream numpy keeps for ever (NEP 19).
-The table's length is a prime, so rows of a large matrix are different windows of it: 118 million start values cost a
-copy and not half a minute of random numbers.
+The table's length is a prime, so that rows of a large matrix are different windows of it: 118 million start values cost
+a copy and not half a minute of random numbers.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ FED = ((1, 0), (15, 500000), (25, 1000000))
 
 
 def initial_weights(spec, seed=SEED):
-    """Start values of every parameter: {name: float32 array in the neutral layout}."""
+    """Returns start values of every parameter: {name: float32 array in the neutral layout}."""
     return dict(start_values(spec, seed))
 
 
 def start_values(spec, seed=SEED, names=None):
-    """Name and start values of each parameter, or of these names, one after the other: all at once take much memory."""
+    """Yields name and start values of each parameter, or of `names`, one by one: all at once take much memory."""
     table = np.random.RandomState(seed).uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
     offset = 0
     for parameter in spec["parameters"]:
@@ -35,11 +35,11 @@ def start_values(spec, seed=SEED, names=None):
 
 
 def synthetic_batch(spec, batch, seed=BATCH_SEED):
-    """Inputs and labels of one mini-batch.
+    """Returns inputs and labels of one mini-batch.
 
     Inputs are float32 (batch, *shape), uniform in (-1, 1), or one-hot; for tokens int32 (batch, steps). Labels are
-    int32 (batch,), or (batch, steps) for a network that classifies each step. Where nothing is classified they are
-    targets, float32 from 0 to 1 and of the last layer's shape: the inputs, where there are as many, or random ones.
+    int32 (batch,), or (batch, steps) for a network that classifies each step. Without classes they are targets, float32
+    from 0 to 1 and of the last layer's shape: the inputs, where there are as many, or random ones.
     """
     random = np.random.RandomState(seed)
     kind, shape = spec["input"]["kind"], spec["input"]["shape"]
@@ -65,14 +65,14 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
 
 
 def fed_batches(spec, batch):
-    """(inputs, labels, learning rate) of the mini-batches that a proof feeds, each of other data."""
+    """Yields (inputs, labels, learning rate) of the mini-batches that a proof feeds, each of other data."""
     for number, (epoch, steps) in enumerate(FED, 1):
         inputs, labels = synthetic_batch(spec, batch, BATCH_SEED + number)
         yield inputs, labels, specification.learning_rate(spec["optimiser"], epoch, steps)
 
 
 def _targets(spec, inputs, random):
-    """Says what the outputs of the last layer are trained to be."""
+    """Returns targets from 0 to 1 in the last layer's shape: the inputs, where there are as many, or random ones."""
     shape = [len(inputs)] + spec["nodes"][-1]["shape"]
     size = int(np.prod(shape))
     if inputs.size != size or spec["input"]["kind"] == "tokens":
@@ -81,21 +81,21 @@ def _targets(spec, inputs, random):
 
 
 def _decoded(spec, inputs):
-    """Says what a variational autoencoder is to give back: its inputs but for the noise of the code behind them."""
+    """Returns the targets of a variational autoencoder: its inputs, without the noise for the code after them."""
     (fed,), (given,) = spec["input"]["shape"], spec["nodes"][-1]["shape"]
     kept = inputs[:, : 2 * fed - given]
     return np.float32(0.5) * kept + np.float32(0.5)
 
 
 def _verdicts(spec, batch):
-    """Says what a discriminator is to say: 1 of a real sample, 0 of a generated one; of what has no targets, 1."""
+    """Returns a discriminator's targets: 1 for the real sample, 0 for the generated one. Other losses ignore them."""
     verdicts = np.ones([batch] + spec["nodes"][-1]["shape"], np.float32)
     verdicts[:, 1:] = 0.0
     return verdicts
 
 
 def _cut(table, offset, size):
-    """`size` values of the endlessly repeated table, from `offset` on."""
+    """Returns `size` values of the endlessly repeated table, from `offset` on."""
     values = np.empty(size, table.dtype)
     filled = 0
     while filled < size:

@@ -1,4 +1,4 @@
-"""What adapters declare, read from their text: neither side imports a framework for it.
+"""Reads from an adapter's text what it declares: neither side imports a framework for it.
 
 `worker.contract` says what each of the names below means.
 """
@@ -31,10 +31,10 @@ class Unsupported(Exception):
 
 
 def declared(adapter):
-    """Says what an adapter declares, by name, read from its text. Raises Unsupported where there is none of this name.
+    """Returns an adapter's declarations, by name, from its text. Raises Unsupported where there is no such adapter.
 
-    A module has what its framework's folder declares, unless it says otherwise, but tasks of its own; its exchanges are
-    those that it is for, ("",) of one device.
+    A module has what its framework's folder declares, unless it says otherwise, but only its own tasks. Its exchanges
+    are those for which it is named; ("",) for one device.
     """
     framework, _, module = adapter.partition(".")
     found = dict(DEFAULTS, **_written(framework))
@@ -49,18 +49,18 @@ def declared(adapter):
 
 
 def exchanges_of(framework):
-    """Returns the modules of a framework's folder by the exchanges that it has between several devices."""
+    """Returns the modules of a framework's folder by the exchange between several devices for which they are."""
     return _written(framework).get("EXCHANGES", {})
 
 
 def path_of(adapter):
-    """The file of an adapter: of "torch" frameworks/torch/__init__.py, of "torch.ranks" frameworks/torch/ranks.py."""
+    """Returns an adapter's file: of "torch" frameworks/torch/__init__.py, of "torch.ranks" torch/ranks.py."""
     framework, _, module = adapter.partition(".")
     return os.path.join(FOLDER, framework, (module or "__init__") + ".py")
 
 
 def _written(adapter):
-    """Says what the text of an adapter says itself."""
+    """Returns the declarations in the text of an adapter itself."""
     framework, _, module = adapter.partition(".")
     try:
         with open(path_of(adapter), "rb") as text:

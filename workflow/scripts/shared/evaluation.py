@@ -1,9 +1,9 @@
-"""What both sides of a proof know of a network in use: its statistics, its inputs, and its outputs in few numbers.
+"""What both sides of a proof of forward passes have in common: statistics, inputs, and outputs in few numbers.
 
-A network that is trained takes batch normalisation's statistics from the mini-batch; in use it takes those that its
-training has left. Here they are drawn, as start values are, so that they are the same in every framework. None is near
-to 0 or 1, and so a proof sees where one is left out. Variances are about a half, which gives back what a ReLU takes:
-so outputs of different samples differ in deep networks too.
+In training, batch normalisation takes its statistics from the mini-batch; in use it takes those that the training has
+left. Here they are drawn at random, as start values are, so that they are the same in every framework. None is near to
+0 or 1, so that a proof sees where one is left out. Variances are about a half, which makes up for what a ReLU takes: so
+outputs of different samples differ in deep networks, too.
 """
 
 import zlib
@@ -17,7 +17,7 @@ MEAN, VARIANCE = 0.1, (0.3, 0.7)
 
 
 def statistics(node):
-    """Returns {"mean", "variance"} of the channels, float32, by which a batch normalisation works in use."""
+    """Returns {"mean", "variance"} of the channels, float32, for a batch normalisation in use."""
     random = np.random.RandomState([SEED, zlib.crc32(node["name"].encode()) & 0xFFFFFFFF])
     (channels,) = node["in_shape"][:1]
     drawn = random.uniform(-MEAN, MEAN, channels), random.uniform(*VARIANCE, size=channels)
@@ -25,7 +25,7 @@ def statistics(node):
 
 
 def of_network(spec):
-    """Returns the same of all of a network's, by the names that parameters would have."""
+    """Returns these of a whole network, by names as parameters have them."""
     return {
         "{}/{}".format(node["name"], role): values
         for node in spec["nodes"]
@@ -35,25 +35,25 @@ def of_network(spec):
 
 
 def mini_batches(spec, batch):
-    """Returns inputs of two mini-batches: each sample of the second is the next one's of the first."""
+    """Returns inputs of two mini-batches: each sample of the second is the next sample of the first."""
     samples = data.synthetic_batch(spec, batch + 1)[0]
     return samples[:-1], samples[1:]
 
 
 def projected(outputs):
-    """Returns a number for each place of each sample, (batch, ...): all of its outputs, by random signs, in one."""
+    """Returns a number for each place of each sample, (batch, ...): the sum of all its outputs with random signs."""
     signs = 2.0 * np.random.RandomState(SEED).randint(0, 2, outputs.shape[-1]) - 1.0
     # Sample by sample: those of a language model take more memory in float64 than all else.
     return np.array([np.dot(sample.astype(np.float64), signs) for sample in outputs])
 
 
 def spread(outputs):
-    """Returns how far samples' outputs are from their mean, in the root of the mean square; of equal ones, from 0."""
+    """Returns the root mean square distance of samples' outputs from their mean; from 0 where all are equal."""
     return _root(outputs - outputs.mean(0)) or _root(outputs) or 1.0
 
 
 def distance(seen, wanted, scale):
-    """Returns how far outputs are off, as a share of their spread; infinite where shapes differ."""
+    """Returns how far outputs are off, as a share of `scale`, their spread; infinity where shapes differ."""
     off = _root(seen - wanted) / scale if seen.shape == wanted.shape else float("inf")
     return off if off == off else float("inf")
 

@@ -1,4 +1,4 @@
-"""Which ranks take a step together. Grids are planned by it too: plain Python that 3.6 can import, and nothing else."""
+"""Says which ranks take a step together. Planning uses it too: plain Python that 3.6 can import, and nothing else."""
 
 # How many ranks take a step together, by the exchange. By any other, all do.
 GROUPED = {"async": 1, "mixed": 2}
@@ -7,6 +7,6 @@ UNMET = "ranks have not met"
 
 
 def groups(count, exchange):
-    """So many ranks, group by group. Those of a group take each step together, and wait for no other group."""
+    """Returns ranks, group by group. Those of a group take each step together, and wait for no other group."""
     size = GROUPED.get(exchange, count)
     return [range(start, start + size) for start in range(0, count, size)]

@@ -1,4 +1,4 @@
-"""What dropout may make of ones, on both sides of a proof: in a narrow network and at full size."""
+"""Judges what dropout makes of ones, for both sides of a proof: in a narrow network and at full size."""
 
 from .specification import rate_of
 
@@ -18,10 +18,10 @@ PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
 
 
 def fault(masks, spec):
-    """Says what is wrong with the masks that `worker.masks.read` gives, in a sentence; "" where nothing is.
+    """Says what is wrong with the masks of `worker.masks.read`, in a sentence; "" where nothing is.
 
-    Right are: single values, or samples or shares, are dropped at the rate, others in each layer, step and sample.
-    `spec` is what has shown the masks, and says what is dropped.
+    Values, samples or shares must be dropped at the rate, each by itself, and others in each layer, step and sample.
+    `spec` is the network that shows the masks, and names what is dropped.
     """
     steps, both, rate = masks[:-1], masks[-1], rate_of(spec["nodes"][0])
     if spec["drops"] == "shares":
@@ -48,7 +48,7 @@ def fault(masks, spec):
 
 
 def kept(masks, spec):
-    """Returns the share of what may be dropped that the first two steps keep."""
+    """Returns the share of values (or samples, or shares) that the first two steps keep."""
     first = abs(masks[:2]) > MASK
     if spec["drops"] == "shares":
         first = first[..., _seen(spec["nodes"][0])]
@@ -56,7 +56,7 @@ def kept(masks, spec):
 
 
 def _seen(node):
-    """Tells which keys (by column) each query (by row) of an attention sees."""
+    """Returns which keys (columns) each query (row) of an attention sees."""
     # Here, since a plain Snakemake plans without it.
     import numpy as np
 
@@ -65,7 +65,7 @@ def _seen(node):
 
 
 def _fault_of_shares(steps, both, rate, seen):
-    """Returns the same of shares (steps, batch, layers, heads, copies, queries, keys)."""
+    """Says the same of shares (steps, batch, layers, heads, copies, queries, keys)."""
     layer = "dropout of {:g} of an attention's shares".format(rate)
     if (abs(steps[..., 0, :, :] - steps[..., 1, :, :]) > 2 * MASK_OF_SHARES).any():
         return "{} drops what an attention gives, and not its shares".format(layer)
@@ -85,9 +85,10 @@ def _fault_of_shares(steps, both, rate, seen):
 
 
 def _fault(layer, dropped, rate, steps, pairs, whole="", one=None, other=None, both=None):
-    """Returns the same of masks in which no two of `pairs` may be alike: (where, some, others).
+    """Says the same of masks, no two of which may be alike in `pairs`: (where, some, others).
 
-    Of single values also where neighbours are dropped together (`whole`, `one`, `other`), and `both` steps of a call.
+    Single values may not be dropped together with neighbours either (`whole`, `one`, `other`), nor in `both` steps of a
+    call.
     """
     near = MASK_OF_SHARES if dropped == "shares" else MASK
     kept, scaled = abs(steps) > MASK, abs(steps * (1 - rate) - 1) < near

@@ -1,4 +1,4 @@
-"""Single operations: what their rows call themselves, where both sides must know it, and how they are repeated."""
+"""Single operations: the names in their rows that both sides must know, and how they are repeated."""
 
 import collections
 
@@ -9,13 +9,13 @@ ROLES = {False: "an array", True: "the gradients"}
 # Of steps beside a slow rank: the states of all ranks.
 ALONE, SLOW = STATES = ("alone", "one slow")
 
-# `run(times)` computes it so many times and waits until that is done; `value()` is the result as numpy's array: of a
-# convolution (sample, channel, row, column), of an update the weights.
+# `run(times)` computes it so many times and waits until that is done; `value()` is the result as numpy's array: for a
+# convolution (sample, channel, row, column), for an update the weights.
 Operation = collections.namedtuple("Operation", ["run", "value"])
 
 
 def repeated(step, value, wait=lambda: None):
-    """Returns the operation that `step` does, or has done by a library for which `wait` waits."""
+    """Returns the operation that calls `step`, and then `wait` for a library that works in the background."""
 
     def run(times):
         for _ in range(times):
@@ -26,7 +26,7 @@ def repeated(step, value, wait=lambda: None):
 
 
 def latest(step, value=lambda result: result.numpy()):
-    """Returns the operation whose result `step` returns when it is done; `value` makes numpy's array of the result."""
+    """Returns the operation whose `step` returns the finished result, which `value` turns into numpy's array."""
     kept = [None]
 
     def run(times):

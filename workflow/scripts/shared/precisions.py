@@ -32,8 +32,8 @@ _BFLOAT16 = 4 * 2.0**-7
 _ASKED = {"NVIDIA_TF32_OVERRIDE": "1", "CUPY_TF32": "1"}
 
 PRECISIONS = {
-    # Right frameworks' losses are within 1.3e-7 of float64. Their gradients stay below 2e-6 of their length; with one
-    # layer in TF32 they are above 2e-4 (benchmarks/full_size).
+    # Right frameworks' losses are within 1.3e-7 of float64. Their gradients are off by less than 2e-6 of their length;
+    # with one layer in TF32 they are off by more than 2e-4 (benchmarks/full_size).
     "float32": Precision(23, 4, ("cpu", "gpu"), (0, 69), {}, 21, 8.0, 4e-7, 3e-5, 1e-3, 0.0),
     "tf32": Precision(10, 4, ("gpu",), (0, 77), _ASKED, 10, 4.0, _TF32, _TF32, _TF32, 0.0),
     # Gradients of one layer in float32 do not move the median; those of a step in float32 are all below 3e-5.
@@ -44,5 +44,5 @@ PRECISIONS = {
 
 
 def marked(precision, before):
-    """Returns a precision's name behind `before`, for what is named after another one than the usual; else ""."""
+    """Returns a precision's name after `before`, for names of things in other than the usual precision; else ""."""
     return "" if precision == USUAL else before + precision

@@ -1,10 +1,10 @@
-"""What the kernel tells of a process and of those below it: some frameworks are programs that Python speaks to."""
+"""Reads what the kernel says of a process and of those below it: some frameworks are programs that Python calls."""
 
 import os
 
 
 def text(path):
-    """Returns the text of a file of the kernel's, or "" where there is none, as where what it tells of has ended."""
+    """Returns the text of a file of the kernel's; "" where there is none, as when its process has ended."""
     try:
         with open(str(path), errors="replace") as lines:
             return lines.read()
@@ -13,7 +13,7 @@ def text(path):
 
 
 def children(pid):
-    """Returns the processes that one has started, as far as they are still there."""
+    """Returns the processes that a process has started and that have not ended."""
     folder = "/proc/{}/task".format(pid)
     try:
         tasks = os.listdir(folder)
@@ -24,7 +24,7 @@ def children(pid):
 
 
 def family(pid):
-    """Returns a process and those below it, as far as they are still there."""
+    """Returns a process and those below it that have not ended."""
     found, left = [], [pid]
     while left:
         found.append(left.pop())

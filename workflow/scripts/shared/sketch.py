@@ -1,4 +1,4 @@
-"""An array in a few hundred numbers, as both sides of a proof compare it: its norm, random projections, entries."""
+"""Sketches an array in a few hundred numbers, for both sides of a proof to compare: norm, projections, entries."""
 
 import functools
 import zlib
@@ -20,9 +20,9 @@ LEAST = 0.1
 
 
 class Sketch(object):
-    """`norm`; `projections` (PROJECTIONS), each the sum of a sixteenth of each part under random signs; `entries`.
+    """`norm`; `projections` (PROJECTIONS), each the sum of a sixteenth of each part with random signs; and `entries`.
 
-    The squares of the projections of a difference sum, in the mean, to the square of its norm.
+    The squares of a difference's projections add up, in the mean, to the square of its norm.
     """
 
     def __init__(self, norm, projections, entries):
@@ -50,7 +50,7 @@ def take(name, shape, parts):
 
 
 def distance(found, true, share):
-    """How far a sketch is from the true one, as a share of the norm; `share` is that of the entries that are kept."""
+    """Returns how far a sketch is from the true one, as a share of the norm; `share` is the share of entries kept."""
     size = max(true.norm, 1e-300)
     apart = np.linalg.norm(found.projections - true.projections) / size
     longer = abs(found.norm - true.norm) / size
@@ -60,7 +60,7 @@ def distance(found, true, share):
 
 
 def apart(found, true):
-    """Says how far two arrays are apart, by their sketches: not as a share, and exactly where all entries are kept."""
+    """Returns the distance of two arrays by their sketches, not as a share; it is exact where all entries are kept."""
     return float(
         max(
             np.linalg.norm(found.projections - true.projections),
@@ -70,7 +70,7 @@ def apart(found, true):
 
 
 def pieces(values, other=None, scale=1.0):
-    """Parts for `take` of an array, or of its difference from another one of its shape, times `scale`."""
+    """Yields parts for `take`, of an array, or of `scale` times its difference from another one of its shape."""
     values = in_one_piece(values).ravel()
     other = None if other is None else in_one_piece(other).ravel()
     for start in range(0, values.size, PART):
@@ -82,13 +82,13 @@ def pieces(values, other=None, scale=1.0):
 
 
 def count_entries(shape):
-    """Says how many entries a sketch of an array of this shape keeps, and what share of all that is."""
+    """Returns how many entries a sketch of an array of this shape keeps, and their share of all."""
     count = len(_positions("", shape))
     return count, count / max(1.0, float(np.prod(shape, dtype=np.int64)))
 
 
 def _positions(name, shape):
-    """Says where the entries that are kept stand, in ascending order."""
+    """Returns the places of the entries that are kept, in ascending order."""
     size = int(np.prod(shape, dtype=np.int64))
     if size <= ENTRIES or (len(shape) == 1 and size <= VECTOR):
         return np.arange(size)
@@ -104,7 +104,7 @@ def _signs():
 
 
 def in_one_piece(values, rows=64):
-    """Returns a copy of a transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
+    """Returns a contiguous copy of a transposed matrix, made by blocks of rows: four times as fast for a long one."""
     if values.ndim != 2 or values.flags.c_contiguous:
         return np.ascontiguousarray(values)
     copied, turned = np.empty(values.shape, values.dtype), values.T

@@ -1,4 +1,4 @@
-"""What a worker reads off a specification (see `steptime.networks`), which it gets ready made."""
+"""Answers questions about a specification (see `steptime.networks`), which a worker gets ready made."""
 
 BATCH_NORM_EPSILON = 1e-5
 # What a mini-batch adds to the running averages of batch normalisation, where an adapter writes them itself.
@@ -6,7 +6,7 @@ BATCH_NORM_SHARE = 0.1
 
 
 def count_labels(spec):
-    """Number of labels of one sample: one, or one for each step of a sequence."""
+    """Counts the labels of one sample: one, or one for each step of a sequence."""
     count = 1
     for extent in spec["nodes"][-1]["shape"][:-1]:
         count *= extent
@@ -14,17 +14,17 @@ def count_labels(spec):
 
 
 def count_classes(spec):
-    """Number of classes of the softmax."""
+    """Counts the classes of the softmax."""
     return spec["nodes"][-1]["shape"][-1]
 
 
 def pair(value):
-    """[of rows, of columns] of what may be given for both at once."""
+    """Returns [of rows, of columns] from a value that may be one number for both."""
     return value if isinstance(value, list) else [value, value]
 
 
 def edges(node):
-    """The padding of a window, [[of rows in front, behind], [of columns]], and what the last ones reach over it."""
+    """Returns a window's padding, [[rows in front, behind], [columns]], and as far as the last windows reach."""
     around = [[edge, edge] for edge in pair(node["padding"])]
     if node.get("up"):
         sizes = pair(node["kernel"]), pair(node["stride"]), node["in_shape"][1:], node["shape"][1:]
@@ -48,13 +48,13 @@ def is_plain(node):
 
 
 def own_of(node, values):
-    """Returns those of `values`, by the names of parameters, that are of a node: by their roles."""
+    """Returns `values` of a node's parameters by their roles, from values by the parameters' names."""
     prefix = node["name"] + "/"
     return {name[len(prefix) :]: values[name] for name in values if name.startswith(prefix)}
 
 
 def repeating(nodes):
-    """Returns the names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
+    """Returns the nodes whose neighbours may be the same pixel: those after pools with overlapping windows."""
     found = set()
     for node in nodes:
         overlapping = node["op"] == "max_pool" and any(
@@ -72,17 +72,17 @@ def at_rate(spec, rate):
 
 
 def rate_of(node):
-    """The share that a node drops of values or samples, or an attention of its shares; None where it has none."""
+    """Returns the share of values, samples or an attention's shares that a node drops; None where it drops none."""
     return node.get("rate", node.get("dropout"))
 
 
 def at_dropout(node, rate):
-    """Returns a node that drops this share of what it drops."""
+    """Returns a node with its dropout at this rate."""
     return dict(node, **{"rate" if "rate" in node else "dropout": rate})
 
 
 def without_dropout(spec, rate=0.0):
-    """Returns the specification with every dropout at a rate of 0, or at this one instead."""
+    """Returns the specification with every dropout at a rate of 0, or at this one."""
     nodes = [at_dropout(node, rate) if rate_of(node) else node for node in spec["nodes"]]
     return dict(spec, nodes=nodes)
 
@@ -94,7 +94,7 @@ def drawing(spec, random):
 
 
 def learning_rate(optimiser, epoch, steps_before):
-    """The rate of a step of an epoch, counted from 1, after so many steps; `decay`: Keras 2.0, `after_epochs`: CNTK."""
+    """Returns the rate of a step of an epoch, from 1, after so many steps; `decay`: Keras 2.0, `after_epochs`: CNTK."""
     rate = optimiser["learning_rate"]
     for epochs, later in optimiser.get("after_epochs", []):
         if epoch > epochs:

@@ -1,4 +1,4 @@
-"""The interval of a median, for the worker that must know when it has enough samples and for all who read them."""
+"""Computes the interval of a median, for a worker that must know when it has enough samples, and for all readers."""
 
 CONFIDENCE = 0.95
 ENOUGH = 6  # the fewest values whose median has a distribution-free interval of 95 %
@@ -6,14 +6,14 @@ MILLION = 1000000
 
 
 def median(values):
-    """Median of a non-empty sequence."""
+    """Returns the median of a non-empty sequence."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def median_interval(values, confidence=CONFIDENCE):
-    """Distribution-free confidence interval (low, high) of the median, from order statistics.
+    """Returns the distribution-free confidence interval (low, high) of the median, from order statistics.
 
     The number of values below the median is binomial (n, 1/2), so the r-th smallest and r-th largest value enclose it
     with probability 1 - 2 P(X < r) (Conover, Practical Nonparametric Statistics, 1999, section 3.2). With fewer than

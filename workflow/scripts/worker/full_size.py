@@ -1,11 +1,11 @@
-"""A cell proves itself at its own size: its first steps are compared with the network's reference (`prove.reference`).
+"""Proves a cell at its own size: compares its first steps with the network's reference (`prove.reference`).
 
-The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
-Where the job asks for `gradients`, two more trainers are built after the samples. The second trainer starts from the
-weights that the timed trainer had before its last samples, takes the same steps one by one, and must reach the same
-weights. So a defect that a trainer begins late, or that is only in blocks of several steps, is seen. The third trainer
-starts anew, and a step at a higher rate shows every gradient, as `shared.narrow` explains. It comes last, so a defect
-that the process begins late is seen as well.
+The timed trainer shows its first losses and the first change of small parameters, at its own rate. Where the job asks
+for `gradients`, two more trainers are built after the samples. The second trainer starts from the weights that the
+timed trainer had before its last samples, takes the same steps one by one, and must reach the same weights. So a defect
+that a trainer begins late, or that is only in blocks of several steps, is seen. The third trainer starts anew, and a
+step at a higher rate shows every gradient, as `shared.narrow` explains. It comes last, so that a defect that the
+process begins late is seen as well.
 """
 
 import functools
@@ -39,8 +39,8 @@ FIRM = 64.0
 END_STEPS = 2
 # So many has a block at most, since another trainer repeats it step by step.
 MOST_STEPS = 64
-# Another optimiser than SGD divides by averages that may be next to nothing, and noise by them. So far off a block may
-# be that begins anew, as a part of its change and of the first loss.
+# An optimiser other than SGD divides by averages that may be almost 0, and so do errors. A block that starts anew may
+# be off by this share of its change and of the first loss.
 CARRIED = 0.02
 # A parameter of which a step changes less than this part of its last places shows nothing.
 FAINT = 0.1
@@ -55,7 +55,7 @@ MOVED = 2.0**-6
 
 
 def _counted(part):
-    """Returns a part of the proof, whose seconds are told."""
+    """Wraps a part of the proof so that its seconds count."""
 
     @functools.wraps(part)
     def counted(proof, *arguments):
@@ -69,7 +69,7 @@ def _counted(part):
 
 
 def end_blocks(per_block):
-    """Of how many steps each block is that other trainers repeat: one as it is timed, or END_STEPS of a step each."""
+    """Returns the steps of each block that other trainers repeat: a block as timed, or END_STEPS of one step."""
     return [per_block] if per_block > 1 else [1] * END_STEPS
 
 
@@ -103,10 +103,11 @@ class Proof(Judge):
         self.moving = [name for name in self.small if name in self.sure]
 
     def facts(self):
-        """For the supervisor: `loss` and `change`, the largest distances, None where none was held.
+        """Returns the facts for the supervisor: `loss` and `change` are the largest distances, None where none was
+        compared.
 
-        `gradients`: whether each gradient was shown. `seconds` is what all of this took, `lacking` why there were no
-        other trainers.
+        `gradients` tells whether each gradient was shown, `seconds` is what all of this took, and `lacking` says why
+        there were no other trainers.
         """
         return {
             "loss": self.largest("loss"),
@@ -121,7 +122,7 @@ class Proof(Judge):
 
     @_counted
     def look(self, trainer):
-        """Call it after the first step of the trainer that is timed: holds the change of its small parameters."""
+        """Checks the change of small parameters. Call it after the first step of the timed trainer."""
         self._look_for_averages(trainer)
         if not self.begins_plain:
             return
@@ -134,7 +135,7 @@ class Proof(Judge):
             self._hold_masked_changes(changes)
 
     def _look_for_averages(self, trainer):
-        """Batch normalisation keeps running averages, where a framework shows them."""
+        """Refuses batch normalisation that keeps no running averages, where a framework shows them."""
         shown = self.job["ranks"] == 1 and hasattr(trainer, "statistics")
         known = trainer.statistics() if shown else None
         for node in self.spec["nodes"]:
@@ -145,7 +146,7 @@ class Proof(Judge):
                 self.refuse(words.format(node["name"]))
 
     def _hold_masked_changes(self, changes):
-        """Masks take gradients as far as ours do in the median: not much less, as where none drop, nor much more."""
+        """Refuses masks that take gradients, in the median, much less far than ours, or much farther."""
         shares = []
         for name, before, after in changes:
             distance, limit = self.reference.off(
@@ -161,7 +162,7 @@ class Proof(Judge):
             self.refuse(words.format(middle))
 
     def hold_losses(self, losses):
-        """Of the first steps of the trainer that is timed."""
+        """Compares the first losses of the timed trainer with the reference's."""
         if not self.reference:
             return
         first, labels = self.reference.losses[0], self.reference.labels
@@ -179,9 +180,9 @@ class Proof(Judge):
 
     @_counted
     def hold_steps(self, trainer, losses, per_block):
-        """Call it after the samples: no update is left out in the steps that were timed, or in some more.
+        """Checks that no update is left out in the timed steps, or in some more. Call it after the samples.
 
-        Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one.
+        Where each block is one step, its losses are known. Otherwise, some more steps are taken one by one.
         """
         self.per_block = per_block
         if not self.reference:
@@ -203,9 +204,9 @@ class Proof(Judge):
             self._keep_still(trainer)
 
     def _hold_falls(self, losses):
-        """No loss is that of the step before where the steps around it change it, nor are the last ones the same.
+        """Refuses a loss that equals the last one though the steps around it change it, and equal losses at the end.
 
-        A loss that is gone may stay so.
+        A loss that is almost 0 may stay the same.
         """
         falls = [abs(one - other) for one, other in zip(losses, losses[1:])]
         least, gone = SEEN * abs(losses[0]), GONE * abs(losses[0])
@@ -222,7 +223,7 @@ class Proof(Judge):
             self.refuse(words.format(left[0] + 1, losses[left[0]], len(left) - 1))
 
     def _hold_single_steps(self, trainer):
-        """Takes steps one by one, in each of which small parameters change; returns these behind the last one."""
+        """Takes steps one by one, each of which must change small parameters; returns these after the last step."""
         before, moves = copies(trainer, self.small), []
         for _ in range(SINGLE_STEPS):
             loss = trainer.run(1)
@@ -236,7 +237,7 @@ class Proof(Judge):
         return before
 
     def _hold_each_moves(self, moves):
-        """No small parameter stands still in a step between two that change it, by its last places, for certain."""
+        """Refuses a small parameter that stands still in a step, between two that surely change its last places."""
         for one, step, other in zip(moves, moves[1:], moves[2:]):
             still = [name for name in step if not step[name] and min(one[name], other[name]) > FIRM]
             if still:
@@ -250,7 +251,7 @@ class Proof(Judge):
             self.refuse("after the samples, no small parameter changes in a step")
 
     def _keep_still(self, trainer):
-        """Steps on, and keeps the weights where parameters stand still that once surely moved."""
+        """Takes more steps, and keeps the weights where parameters do not change that have surely changed before."""
         before = {name: _mark(trainer, name) for name in self.sure}
         for _ in range(SINGLE_STEPS if self.per_block > 1 else END_STEPS):
             trainer.run(1)
@@ -260,12 +261,12 @@ class Proof(Judge):
 
     @_counted
     def keep_start(self, trainer):
-        """Call it before the last samples, where `plain`: keeps where the weights are."""
+        """Keeps the weights. Call it before the last samples, where `plain`."""
         self.end = copies(trainer, self.reference.parameters)
 
     @_counted
     def keep_end(self, trainer, losses):
-        """Call it after them, with [(steps, loss)] of the blocks: keeps what the trainer that was timed made of it."""
+        """Keeps what the timed trainer made of the weights; call it after those, with [(steps, loss)] of the blocks."""
         start, reached = self.end, ends(trainer, self.end.items())
         lengths = {name: length for name, (_, length, _) in reached.items()}
         if not any(lengths[name] for name in self.moving):
@@ -279,9 +280,9 @@ class Proof(Judge):
 
     @_counted
     def hold_end(self, adapter):
-        """Builds a trainer that begins where the timed one ended: step by step it must come to the same.
+        """Builds a trainer that begins at the kept weights, and must come to the same ones step by step.
 
-        Where rounding to float32 hides most of a step, a small error of the gradient turns the rounding of few of its
+        Where rounding to float32 hides most of a step, a small error of the gradient changes the rounding of a few
         values, each by a last place: so the limit grows with the root.
         """
         if self.still:
@@ -314,10 +315,10 @@ class Proof(Judge):
         self.hold_nearest("end", "after the samples, the change of ", found)
 
     def _block_of_another(self, adapter):
-        """Says what `keep_end` keeps, of a new trainer that takes a block from the start values.
+        """Returns what `keep_end` keeps, of a new trainer that takes a block from the start values.
 
-        It cannot begin where the timed one ended: what a trainer carries from step to step, besides weights, is its
-        own.
+        It cannot begin where the timed trainer ended, since it does not know what that one's optimiser carries from
+        step to step.
         """
         gc.collect()
         trainer = self._another(adapter, dict(data.start_values(self.spec)))
@@ -326,9 +327,10 @@ class Proof(Judge):
         return dict(data.start_values(self.spec)), losses, reached
 
     def _hold_still(self, adapter):
-        """Of what stands still, the loss must not hang on it: by the way forward alone, as the way back let it stand.
+        """Refuses parameters that do not change although the loss depends on them.
 
-        By gradients whose steps float32 rounds away, each at random, a loss changes by less than `least`.
+        Only forward passes show this, since the backward pass left the parameters as they are. Gradients whose steps
+        float32 rounds away, each at random, change a loss by less than `least`.
         """
         (names, start), self.still = self.still, None
         for seed in range(TRIES):
@@ -353,7 +355,7 @@ class Proof(Judge):
     def hold_gradients(self, adapter):
         """Builds another trainer, which takes a step at a rate that shows each gradient.
 
-        Where there is dropout, this trainer drops as the timed one does, and next to nothing.
+        Where there is dropout, this trainer drops as the timed one does, but almost nothing.
         """
         if not self.reference:
             return
@@ -390,7 +392,7 @@ class Proof(Judge):
 
     @_counted
     def hold_masks(self, adapter):
-        """Builds small networks for the mini-batch that is timed, which show what is dropped of it."""
+        """Builds small networks, for the timed mini-batch, that show what dropout drops."""
         for _, spec in sorted(self.job.get("masks", {}).items()):
             gc.collect()
             wrong = masks.fault(read_masks(adapter, self.job, spec), spec)

@@ -1,4 +1,4 @@
-"""What a proof at full size looks at: each distance beside its limit. What passes its limit ends the proof."""
+"""Judges a proof at full size: compares each distance with its limit. A distance above its limit ends the proof."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ PLACE = 2.0**-23
 
 
 class Judge(object):
-    """Compares losses and changes of weights with those that are wanted, by the network's reference.
+    """Compares losses and changes of weights with the network's reference.
 
-    `held` has (kind, what, distance, limit) of all that was looked at, as shares. Without a reference nothing is held.
+    `held` has (kind, what, distance, limit) of all comparisons, as shares. Without a reference nothing is compared.
     """
 
     def __init__(self, job):
@@ -39,7 +39,7 @@ class Judge(object):
         return max(distances or [None])
 
     def last(self, kind):
-        """Returns the distance of a kind that was looked at last, or None."""
+        """Returns the last distance of a kind, or None."""
         distances = [distance for own, _, distance, _ in self.held if own == kind]
         return distances[-1] if distances else None
 
@@ -54,7 +54,7 @@ class Judge(object):
             self.refuse(words.format(what, loss, wanted, whose))
 
     def hold_changes(self, what, parameters, changes, rate):
-        """Holds (name, before, after) of parameters at a rate; returns {name: distance} of those with a limit."""
+        """Compares (name, before, after) of parameters at a rate; returns {name: distance} of those with a limit."""
         found = []
         for name, before, after in changes:
             distance, limit = self.reference.off(parameters, name, before, after, rate)
@@ -64,7 +64,7 @@ class Judge(object):
         return {name: distance for _, name, distance, _ in found}
 
     def hold_nearest(self, kind, what, found):
-        """Remembers of `nearness` of several parameters the one that is nearest to its limit."""
+        """Notes the parameter that is nearest to its limit, of several `nearness`; refuses it where it is beyond."""
         if not found:
             return
         share, name, distance, limit = max(found)
@@ -76,7 +76,7 @@ class Judge(object):
             self.refuse(words.format(what, name, distance, limit, more))
 
     def hold_median(self, distances, middle):
-        """Holds {name: distance} of all gradients: the median of those that the reference counts."""
+        """Compares the median of {name: distance} of all gradients, over those that the reference counts."""
         counted = [
             distance for name, distance in distances.items() if name in self.reference.counted
         ]
@@ -95,14 +95,15 @@ class Judge(object):
 
 
 def nearness(name, distance, limit):
-    """Returns what of several is largest for the one that is nearest to its limit; NaN is the worst."""
+    """Returns a tuple that is largest for the parameter nearest to its limit; NaN is the worst."""
     return (distance / limit if distance == distance else np.inf, name, distance, limit)
 
 
 def copies(trainer, names):
-    """{name: values} of weights, as copies: some frameworks hand out a view that the next step writes to.
+    """Returns {name: values} of weights, as copies: some frameworks return a view that the next step writes to.
 
-    One by one, so that what is handed out takes the same pages each time: fresh ones cost more than the copy.
+    They are copied one by one, so that a framework can use the same pages each time: fresh ones cost more than the
+    copy.
     """
     return {name: _copied(trainer.weights([name])[name]) for name in names}
 
@@ -124,7 +125,7 @@ def sketched(name, values):
 
 
 def ends(trainer, start):
-    """{name: (sketch, length of the change, length before)} of the weights, by (name, values) of those before."""
+    """Returns {name: (sketch, length of the change, length before)} of the weights, from (name, values) before."""
     found = {}
     for name, before in start:
         after = in_one_piece(trainer.weights([name])[name])

@@ -1,6 +1,6 @@
-"""Libraries of matrix products that take slow code on processors which they do not know, until they are told.
+"""Makes libraries of matrix products take fast code on processors that they do not know.
 
-They look when they are loaded, so an adapter names the library in `KERNELS` and the worker calls `choose` before it
+They choose when they are loaded. So an adapter names the library in `KERNELS`, and the worker calls `choose` before it
 imports the adapter.
 """
 
@@ -14,7 +14,7 @@ WITH_AVX2 = ("Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids", "Exca
 
 
 def choose(library):
-    """Has a library take code for AVX2 on a processor that has it; returns what was done.
+    """Makes a library take code for AVX2 on a processor that has it; returns what was done.
 
     "mkl" is an MKL up to 2020.0, "openblas:X" an OpenBLAS that comes with X: a module, a shared library, or one that is
     beside a module, as "mxnet/libopenblas.so.0".
@@ -24,7 +24,7 @@ def choose(library):
 
 
 def _choose_mkl():
-    """MKL asks for the maker's name first, and takes code for SSE where that is not Intel."""
+    """Makes MKL take fast code: it asks for the maker's name first, and takes code for SSE where that is not Intel."""
     with open("/proc/cpuinfo") as lines:
         facts = {name.strip(): value for name, _, value in (line.partition(":") for line in lines)}
     if (
@@ -38,7 +38,7 @@ def _choose_mkl():
 
 
 def _choose_openblas(loaded_by):
-    """Has OpenBLAS take AVX2 on a processor that it does not know (2.3 times as fast here); a child looks first."""
+    """Makes OpenBLAS take AVX2 on a processor that it does not know (2.3 times as fast here); a child looks first."""
     with open("/proc/cpuinfo") as lines:
         able = any(line.startswith("flags") and " avx2" in line for line in lines)
     package, _, name = loaded_by.rpartition("/")
@@ -66,7 +66,7 @@ def _choose_openblas(loaded_by):
 
 
 def describe_openblas():
-    """Version and kernel of each loaded OpenBLAS, as one string; "" where there is none."""
+    """Returns version and kernel of each loaded OpenBLAS, as one string; "" where there is none."""
     return "; ".join(
         "{} runs {}".format(
             _text(library, "get_config", suffix), _text(library, "get_corename", suffix)
@@ -84,7 +84,7 @@ def count_threads():
 
 
 def _loaded():
-    """Loaded libraries with the ending of their functions' names: wheels of numpy have one with 64-bit integers."""
+    """Returns loaded libraries with the ending of their functions' names: wheels of numpy have 64-bit integers."""
     with open("/proc/self/maps") as lines:
         paths = sorted({line.split()[-1] for line in lines if "openblas" in line})
     found = []

@@ -1,8 +1,8 @@
-"""Arrays as an adapter wants them, and back: the specification's are neutral.
+"""Turns arrays from the specification's neutral layout into an adapter's, and back.
 
 Neutral are inputs and labels with the batch first, images (channels, height, width), kernels (out, in, height, width),
-matrices (in, units), and the four gates of an LSTM side by side as i, f, g, o. An adapter that wants them otherwise
-says so in its `LAYOUT`:
+matrices (in, units), and the four gates of an LSTM side by side as i, f, g, o. An adapter says in its `LAYOUT` what it
+wants otherwise:
 
     "sequences": "steps first"      inputs (steps, batch ...) and labels (steps, batch)
     "images": "channels last"       inputs (batch, height, width, channels), and kernels as below
@@ -11,8 +11,8 @@ says so in its `LAYOUT`:
     "dense", "lstm": "units first"  matrices (units, in) of these layers
     "gates": "ifog"                 another order of the gates
 
-Of "images": "channels last", a layer "flatten" of the specification that an adapter gets may be `turned`: it flattens
-channel by channel, so that what reads it finds its features in the neutral order.
+With "images": "channels last", a layer "flatten" of the specification that an adapter gets may be `turned`: it flattens
+channel by channel, so that the next layer finds its features in the neutral order.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ GATES = "ifgo"
 
 
 class Layout(object):
-    """The way of the arrays of a specification into an adapter's layout (`wanted`) and back."""
+    """Turns the arrays of a specification into an adapter's layout (`wanted`) and back."""
 
     def __init__(self, spec, wanted):
         self._kind = spec["input"]["kind"]
@@ -42,7 +42,7 @@ class Layout(object):
             self._homes[name] = _Home(node["op"], name.split("/")[1], shape, image, wanted)
 
     def inputs(self, inputs):
-        """Inputs of a mini-batch, in one piece of memory."""
+        """Returns inputs of a mini-batch in the adapter's layout, in one piece of memory."""
         if self._kind == "image":
             inputs = inputs.transpose(0, 2, 3, 1) if self._channels_last else inputs
         elif self._steps_first and (self._kind == "tokens" or inputs.ndim > 2):
@@ -50,7 +50,7 @@ class Layout(object):
         return np.ascontiguousarray(inputs)
 
     def labels(self, labels):
-        """Labels of a mini-batch, in one piece of memory: (batch,), or one for each step of each sample."""
+        """Returns labels of a mini-batch, in one piece of memory: (batch,), or one for each step of each sample."""
         return np.ascontiguousarray(labels.T if self._labels_first else labels)
 
     def enter(self, name, value):
@@ -58,7 +58,7 @@ class Layout(object):
         return self._homes[name].enter(value)
 
     def leave(self, name, value):
-        """Returns the way back: the neutral array, a view where it can be one."""
+        """Returns a parameter of the adapter as a neutral array: a view where it can be one."""
         return self._homes[name].leave(value)
 
 
@@ -105,7 +105,7 @@ def _ordered(value, order):
 
 
 def _flattened_images(spec):
-    """{node: shape of the image} of nodes with the features of a flattened image that only dense layers read."""
+    """Returns {node: shape of the image} of nodes with features of a flattened image that only dense layers read."""
     weighted = {parameter["name"].split("/")[0] for parameter in spec["parameters"]}
     images = {}
     for flatten in spec["nodes"]:
@@ -128,7 +128,7 @@ def _flattened_images(spec):
 
 
 def _turned(spec, images):
-    """Returns the specification whose images are flattened channel by channel, but for those of `images`."""
+    """Returns the specification whose images are flattened channel by channel, except those of `images`."""
     nodes = [
         dict(node, turned=node["name"] not in images) if node["op"] == "flatten" else node
         for node in spec["nodes"]

@@ -1,4 +1,4 @@
-"""Reads off weights what a framework's dropout drops."""
+"""Reads from weights what a framework's dropout drops."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from . import building
 
 
 def read(adapter, job, spec):
-    """Says what the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
+    """Returns what the dropout of a network without hidden layers makes of ones: (steps + 1, batch, ...sample).
 
-    In steps that are a call each, and in a call of two steps, both together. Of an attention, what it makes of equal
-    shares: (steps + 1, batch, layers, heads, copies, queries, keys).
+    The first masks are of steps that are a call each, the last one is of a call of two steps, both together. For an
+    attention, returns what it makes of equal shares: (steps + 1, batch, layers, heads, copies, queries, keys).
 
-    All scores are equal. So a softmax gives a label's own class a gradient that is smaller, by 1 / labels, than that of
-    the class without labels. The columns of a weight's update, less the column of that class, are then what each label
-    was given.
+    All scores are equal. So a softmax gives a label's own class a gradient that is smaller, by 1 / labels, than the
+    gradient of the class without labels. The columns of a weight's update, minus the column of that class, are then
+    what each label was given.
     """
     batch, shape, is_shares = job["batch"], spec["input"]["shape"], spec["drops"] == "shares"
     start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
@@ -39,9 +39,10 @@ def read(adapter, job, spec):
 
 
 def _one_for_each_step(spec):
-    """Queries and keys of zeros, so all scores are equal; and of each head `COPIES` times the number of a step.
+    """Returns zeros as queries and keys, so that all scores are equal, and `COPIES` values of each head for each step.
 
-    In the place of that step, that is: what comes out is each share of a query, times the number of steps.
+    The value of a step is the number of steps, at the place of the step: so an output is each share of a query, times
+    the number of steps.
     """
     steps, heads = spec["input"]["shape"][0], spec["nodes"][0]["heads"]
     values = spec["nodes"][0].get("kv_heads", heads)
@@ -51,7 +52,7 @@ def _one_for_each_step(spec):
 
 
 def _of_shares(given, spec):
-    """Masks (batch, layers, heads, copies, queries, keys) of what labels were given of two attentions."""
+    """Returns masks (batch, layers, heads, copies, queries, keys) from what labels were given of two attentions."""
     steps, heads = spec["input"]["shape"][0], spec["nodes"][0]["heads"]
     given = given.reshape(len(given), -1, steps, heads, COPIES, steps).transpose(1, 0, 3, 4, 2, 5)
     # A query that sees fewer keys has larger shares.

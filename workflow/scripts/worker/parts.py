@@ -1,4 +1,4 @@
-"""Parts of a training step - a matrix product, a convolution - each proven and then timed alone.
+"""Proves and then times parts of a training step - a matrix product, a convolution - one at a time.
 
 Besides `ready`, events are
 
@@ -8,9 +8,9 @@ Besides `ready`, events are
     sampled  kernel, after the last part
     done     peak_memory_bytes; of all: cpu_seconds, wall_seconds, waited_seconds, involuntary_switches
 
-A module `frameworks/<name>/parts.py` speaks to the framework. It declares what an adapter does (`worker.contract`) and
+A module `frameworks/<name>/parts.py` calls the framework. It declares what an adapter does (`worker.contract`) and
 offers `versions()`, `start(job)`, which sets the thread knobs and returns {"threads", "settings"}, and `build(part)`,
-which gives an `Operation` (`shared.operations`) or raises Unsupported with the reason.
+which returns an `Operation` (`shared.operations`) or raises Unsupported with the reason.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ from shared.statistics import median
 from . import building, contract, printing, timing
 from .usage import Usage, kernel_counters, peak_memory
 
-# Of the length of what is right. Products of 26,752 terms in float32 are off by some 1e-6 and Winograd's convolution by
-# some 1e-5; with factors in TF32 or bfloat16 they are off by 3e-4 and 2e-3.
+# A share of the right result's length. Products of 26,752 terms in float32 are off by some 1e-6 and Winograd's
+# convolution by some 1e-5; with factors in TF32 or bfloat16 they are off by 3e-4 and 2e-3.
 TOLERANCE = 1e-4
 LATE_SECONDS = 0.005
 LATE_SHARE = 0.05
@@ -32,8 +32,9 @@ BLOCK = 2**20
 
 
 class Product(object):
-    """left times right, each as it lies in memory ("N") or transposed ("T"), such as "NT"; an update is `weights` less
-    `rate` times that, in `calls` calls of the framework: 1 or 2.
+    """The product left times right, where `way`, such as "NT", says whether each is transposed in memory ("T").
+
+    An update is `weights` minus `rate` times that, in `calls` calls of the framework: 1 or 2.
     """
 
     kind = "product"
@@ -49,7 +50,7 @@ class Product(object):
         self.weights = filled((rows, columns), 3) if calls else None
 
     def wanted(self):
-        """See `error_of`: the product times a vector, by way of the vector (Freivalds 1977)."""
+        """Returns the right result for `error_of`: the product times a vector, right to left (Freivalds 1977)."""
         left, right = (
             matrix.T if turned else matrix
             for matrix, turned in zip((self.left, self.right), self.turned)
@@ -79,7 +80,7 @@ class Convolution(object):
         self.flops = 2 * int(np.prod(self.shape)) * self.weights[0].size
 
     def wanted(self):
-        """See `error_of`: all channels mixed into one are a convolution with as few weights."""
+        """Returns the right result for `error_of`: all channels mixed into one are a convolution of few weights."""
         self.vector = _vector(len(self.weights))
         weights = np.tensordot(self.vector, self.weights.astype(np.float64), 1)
         around = [(self.padding,) * 2] * 2
@@ -98,7 +99,7 @@ class Convolution(object):
 
 
 def error_of(seen, wanted):
-    """Says how far a result is off, of its length, both projected in float64 on one random vector; or infinite."""
+    """Returns how far a result is off, as a share of its length, by a random projection in float64; or infinity."""
     if seen.shape != wanted.shape:
         return float("inf")
     return float(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted))
@@ -182,7 +183,7 @@ def _reason(error):
 
 
 def filled(shape, seed):
-    """A float32 array of numbers from -1 to 1: windows of one table, which costs a copy and no random numbers."""
+    """Returns float32 numbers from -1 to 1: windows of one table, which costs a copy and no random numbers."""
     table = np.random.RandomState(SEED + seed).uniform(-1.0, 1.0, data.TABLE_LENGTH)
     return np.resize(table.astype(np.float32), shape)
 

@@ -1,4 +1,4 @@
-"""What the worker itself prints, which must cost nothing: a disk may be full, and a framework may close its streams."""
+"""Prints what the worker itself prints, at no risk: a disk may be full, and a framework may close its streams."""
 
 import contextlib
 import sys
@@ -8,13 +8,13 @@ LOST = (OSError, ValueError, AttributeError)
 
 
 def print_exception():
-    """Prints the traceback of the exception that is handled, where that can be printed."""
+    """Prints the traceback of the exception that is handled, if it can be printed."""
     with contextlib.suppress(*LOST):
         traceback.print_exc()
 
 
 def flush():
-    """Writes what is still to be printed, where that can be written."""
+    """Writes what is still to be printed, if it can be written."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(*LOST):
             stream.flush()

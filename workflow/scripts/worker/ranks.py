@@ -1,14 +1,14 @@
-"""Several workers as one trainer: rank 0 leads, and the others take part in every step that it takes.
+"""Makes several workers one trainer: rank 0 leads, and the others take part in every step that it takes.
 
-Rank 0 runs the task as on one device. What its adapter builds is a `Leader`, which tells the other ranks what to do and
-hears from each when it is done: so all ranks wait before a block of steps begins and after it has ended, and the clock
-of rank 0 stands for all. The others run `tasks.follow`. They speak over sockets that the supervisor has made, which no
-other process can reach. How gradients are shared is the framework's affair.
+Rank 0 runs the task as on one device. Its adapter builds a `Leader`, which tells the other ranks what to do and hears
+from each when it is done: so all ranks wait before a block of steps begins and after it has ended, and the clock of
+rank 0 counts for all. The others run `tasks.follow`. Ranks talk over sockets that the supervisor has made, which no
+other process can reach. The framework itself shares the gradients.
 
 The supervisor sets STEPTIME_LINKS, the numbers of these sockets in the order of the ranks; STEPTIME_MEETING, an empty
 folder that all ranks see; STEPTIME_ENDPOINTS, an address and a free port of it for each rank, and STEPTIME_SERVER, one
 more for a server beside rank 0; STEPTIME_INTERFACE, the interface that has this rank's address; and STEPTIME_NETWORK:
-"own" where no other process is in their network, "nodes" where they are on several.
+"own" where no other process is in their network, "nodes" where they are on several nodes.
 """
 
 import json
@@ -48,7 +48,7 @@ class Link(object):
         self._reading, self._writing = os.fdopen(number, "rb"), os.fdopen(os.dup(number), "wb")
 
     def tell(self, arrays=None, **words):
-        """Says words, and arrays by name."""
+        """Sends words, and arrays by name."""
         arrays = {name: np.ascontiguousarray(each) for name, each in (arrays or {}).items()}
         shapes = {name: [str(each.dtype), each.shape] for name, each in arrays.items()}
         self._writing.write(json.dumps(dict(words, arrays=shapes)).encode() + b"\n")
@@ -57,7 +57,7 @@ class Link(object):
         self._writing.flush()
 
     def hear(self):
-        """Returns the words that the other end said next, with its `arrays`; None where it has ended."""
+        """Returns the next words of the other end, with its `arrays`; None where it has ended."""
         try:
             line = self._reading.readline()
         except OSError:
@@ -75,12 +75,11 @@ class Link(object):
 class Leader(object):
     """The trainer of rank 0, by `build(job)`, in which all ranks take part.
 
-    The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
-    of rank 0; where they are read, those of the other ranks must have the same bits. Where groups of ranks do not wait
-    for one another (`shared.grouping`), each takes all the steps of a call with its own share, and all have ended when
-    it returns.
-    `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
-    are each rank's in the last call.
+    The loss is the mean over the ranks, which have equal shares of the mini-batch, and so that of all of it. Weights
+    are those of rank 0; whenever they are read, those of the other ranks must have the same bits. Where groups of ranks
+    do not wait for one another (`shared.grouping`), each takes all the steps of a call with its own share, and all have
+    ended when the call returns. `own_seconds` are those that rank 0 took for its steps, without waiting for the others;
+    `last_seconds` are each rank's in the last call.
     """
 
     def __init__(self, job, build):
@@ -97,11 +96,11 @@ class Leader(object):
         self.frozen_parameters = getattr(self._own, "frozen_parameters", 0)
 
     def run(self, steps, apart=0.0):
-        """Trains steps of all ranks; of those that do not wait for one another, each so many seconds after another."""
+        """Trains steps of all ranks; those that do not wait for one another start `apart` seconds after one another."""
         return self._together(lambda own: own.run(steps), apart, do="run", steps=steps)
 
     def train(self, batches):
-        """As of one device, with `worker.tasks.training.Fed`: rank 0's share of each mini-batch."""
+        """Trains as on one device, on a `worker.tasks.training.Fed` with rank 0's share of each mini-batch."""
         return self._together(lambda own: own.train(batches), do="train", **batches.words)
 
     def scores(self, inputs):
@@ -109,25 +108,25 @@ class Leader(object):
         return np.concatenate([self._own.scores(part) for part in np.split(inputs, self._ranks)])
 
     def turn(self, group, steps):
-        """Trains steps of one group alone, in which the others rest; returns the mean loss of its last one."""
+        """Trains steps of one group while the others rest; returns the mean loss of its last step."""
         return self._alone(group, lambda own: own.run(steps), do="run", steps=steps)
 
     def feed(self, group, batches):
-        """Trains one group alone on its share of what rank 0 has in `batches`; returns the mean loss."""
+        """Trains one group alone on its share of mini-batches; returns the mean loss. `batches` has rank 0's."""
         return self._alone(group, lambda own: own.train(batches), do="train", **batches.words)
 
     def burden(self, programs):
-        """Has so many programs compute on the CPUs of the last rank, besides it."""
+        """Starts so many programs that compute on the CPUs of the last rank beside it."""
         self._links[-1].tell(do="burden", programs=programs)
         answer(len(self._links), self._links[-1])
 
     def staleness(self):
-        """Says what the framework tells of all ranks, None where it does not."""
+        """Returns the framework's staleness over all ranks; None where it has none."""
         tells = getattr(self._own, "staleness", None)
         return tells() if tells else None
 
     def own_weights(self, names=None):
-        """Returns those of rank 0, of which the others hear nothing."""
+        """Returns rank 0's weights without asking the others."""
         return self._own.weights(names)
 
     def weights(self, names=None):
@@ -178,7 +177,7 @@ class Leader(object):
 
 
 def joined(build):
-    """Turns `build(job)`, which gives a rank its own trainer, into one whose trainer has all ranks take part."""
+    """Turns `build(job)`, which returns a rank's own trainer, into one whose trainer makes all ranks take part."""
 
     def build_for_all(job):
         return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
@@ -187,7 +186,7 @@ def joined(build):
 
 
 def endpoints():
-    """Returns the address of each rank and a free port of it, as "127.0.0.1:port"."""
+    """Returns the address of each rank with a free port, as "127.0.0.1:port"."""
     return os.environ["STEPTIME_ENDPOINTS"].split(",")
 
 
@@ -197,7 +196,7 @@ def interface():
 
 
 def server():
-    """Returns the address of a server that keeps the weights of all ranks, where there is one."""
+    """Returns the address for a server that keeps the weights of all ranks."""
     return os.environ["STEPTIME_SERVER"]
 
 
@@ -209,7 +208,7 @@ def start(code, arguments=(), **variables):
 
 @contextmanager
 def meeting(seconds=MEETING_SECONDS):
-    """Ends this process where it has not met the others in so many seconds, for which a framework may wait for ever."""
+    """Ends this process if it has not met the others in `seconds`: a framework may wait for ever."""
 
     def give_up():
         sys.stderr.write("{} in {:g} s\n".format(UNMET, seconds))
@@ -226,27 +225,27 @@ def meeting(seconds=MEETING_SECONDS):
 
 
 def require_own_network(framework):
-    """Raises Unsupported where others could reach a framework that listens on every interface."""
+    """Raises Unsupported where other processes could reach a framework that listens on every interface."""
     if os.environ["STEPTIME_NETWORK"] != "own":
         reason = REACHED[os.environ["STEPTIME_NETWORK"]]
         raise Unsupported("{} listens on every interface, and {}".format(framework, reason))
 
 
 def require_one_node():
-    """Raises Unsupported where ranks on several nodes would have weights in memory in common."""
+    """Raises Unsupported where ranks on several nodes would need common memory for weights."""
     if os.environ["STEPTIME_NETWORK"] == "nodes":
         raise Unsupported("weights in memory that all ranks have in common are of one node")
 
 
 def links():
-    """Returns the sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0."""
+    """Returns the sockets to the other ranks: from rank 0 to each, from another rank to rank 0."""
     if not _LINKS:
         _LINKS.extend(Link(int(number)) for number in os.environ["STEPTIME_LINKS"].split(","))
     return _LINKS
 
 
 def share(job, rank=None):
-    """Inputs and labels of the job's rank, or of another, in the adapter's layout: an equal part, in one piece."""
+    """Returns inputs and labels of the job's rank, or another's: an equal part in the adapter's layout."""
     number = job.rank if rank is None else rank
     parts = []
     for values, turned in ((job.inputs, job.layout.inputs), (job.labels, job.layout.labels)):
@@ -257,7 +256,7 @@ def share(job, rank=None):
 
 
 def answer(rank, link):
-    """Says what a rank says next, at the other end of its link. Raises RuntimeError where it has ended."""
+    """Returns a rank's next words, from its link. Raises RuntimeError where it has ended."""
     said = link.hear()
     if said is None:
         raise RuntimeError("rank {} has ended".format(rank))

@@ -1,4 +1,4 @@
-"""What `prove.reference.compute` wrote of a network and mini-batch, by which `worker.full_size` judges a trainer."""
+"""Reads what `prove.reference.compute` wrote of a network and mini-batch; `worker.full_size` judges by it."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ SURE = 0.1
 
 
 class Reference(object):
-    """The content of such a file. `reason` says why there are no numbers, and is '' where there are some.
+    """The content of a reference. `reason` says why there are no numbers; '' where there are.
 
-    `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
-    `rate`, `loss`, `spread`, and `middle`, the limit of the median of those that are `counted`; `shifts` is what its
-    start values have more than the usual ones. `masked` and `masked_loss`: how far masks take what is said.
+    `parameters` has the gradients at the usual start values. `shown` has those that a step at `rate` shows, perhaps at
+    start values that differ by `shifts`; for them, there are `loss`, `spread`, and `middle`, the limit of the median
+    over those that are `counted`. `masked` and `masked_loss` say how far masks take gradients and loss.
     """
 
     def __init__(self, path, spec):
@@ -53,21 +53,21 @@ class Reference(object):
                 self.shifts[parameter["name"]], shifts = shifts[:count], shifts[count:]
 
     def start_values(self, spec):
-        """Name and start values of each parameter, where each gradient is shown."""
+        """Yields name and start values of each parameter, at which each gradient is shown."""
         for name, values in data.start_values(spec):
             # Of a kernel, to each of its channels.
             moved = (values.T + self.shifts[name]).T if name in self.shifts else values
             yield name, np.ascontiguousarray(moved)
 
     def off(self, parameters, name, before, after, rate):
-        """Says how far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
+        """Returns how far a parameter's change is from its gradient, as a share of the gradient, and the limit."""
         true, share, limit, blur = parameters[name]
         parts = sketch.pieces(before, after, 1.0 / rate)
         found = sketch.take(name, before.shape, parts)
         return sketch.distance(found, true, share), limit + BLURS * blur / rate
 
     def moving(self, rate):
-        """Returns the parameters that the first and the second step at this rate change for certain."""
+        """Returns the parameters that the first and the second step at this rate surely change."""
         return [
             name
             for name, (_, _, limit, blur) in self.parameters.items()
@@ -76,7 +76,7 @@ class Reference(object):
 
 
 def _table(content, prefix, spec):
-    """{name: (sketch, share of its entries that is kept, limit, blur)} of the parameters."""
+    """Returns {name: (sketch, share of the entries that are kept, limit, blur)} of the parameters."""
     names = ("norms", "projections", "limits", "blurs")
     columns = [content[prefix + name] for name in names]
     entries, start, table = content[prefix + "entries"].astype(np.float64), 0, {}

@@ -1,4 +1,4 @@
-"""How many bits a framework's products keep, and which unit of a CPU adds them, found by products that show it."""
+"""Finds how many bits a framework's products keep, and which unit of a CPU adds them, by products that show it."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from .contract import NotEquivalent
 SIZE = 512
 # Behind the first one, of a float32.
 BITS = PRECISIONS[USUAL].bits
-# Four products whose sum is 0 where each is added to those before. VDPBF16PS adds the second of two first, TDPBF16PS
-# adds the first ones and the second ones apart (Intel 64 and IA-32 Architectures Software Developer's Manual).
+# Four products whose sum is 0 if they are added one after another. VDPBF16PS adds the second of two first, TDPBF16PS
+# adds first ones and second ones separately (Intel 64 and IA-32 Architectures Software Developer's Manual).
 FACTORS = (2.0**12, 1.0, 0.5, -(2.0**12)), (2.0**12, 1.0, 1.0, 2.0**12)
 UNITS = {0.5: ("AVX-512 BF16", "avx512_bf16"), 1.0: ("AMX", "amx_bf16")}
 
 
 def kept_bits(product):
-    """The bits of float32 that `product` keeps, a function of two matrices: of numbers times one, what comes back."""
+    """Returns the bits of float32 that `product`, a function of two matrices, keeps of numbers multiplied by one."""
     numbers = 1 + 2.0 ** -(1 + np.arange(SIZE) % BITS)
     left = np.repeat(numbers[:, None], SIZE, 1).astype(np.float32)
     found = np.asarray(product(left, np.eye(SIZE, dtype=np.float32)))
@@ -27,7 +27,7 @@ def kept_bits(product):
 
 
 def require(precision, product):
-    """Raises NotEquivalent where products keep other bits than those of a precision."""
+    """Raises NotEquivalent where products do not keep the bits of a precision."""
     kept, wanted = kept_bits(product), PRECISIONS[precision].bits
     if kept == wanted:
         return
@@ -49,12 +49,12 @@ def unit(product):
 
 
 def flags():
-    """Says what this CPU has, in the kernel's words."""
+    """Returns the kernel's words for what this CPU has."""
     with open("/proc/cpuinfo") as lines:
         return next((line.split() for line in lines if line.startswith("flags")), [])
 
 
 def in_bfloat16(product):
-    """Settings that say which unit multiplies; raises NotEquivalent where products are not of bfloat16."""
+    """Returns settings that name the unit that multiplies; raises NotEquivalent where products are not of bfloat16."""
     require("bfloat16", product)
     return {"bfloat16": unit(product)}

@@ -28,11 +28,12 @@ class Diverged(Exception):
 def warm_up(run, clock, limit_seconds, look=lambda: None, most_steps=MOST_STEPS):
     """Runs until steady. Returns {steps, per_block, first_loss, first_seconds, seconds, steady}.
 
-    The first step stands alone: it traces, compiles and allocates. After it `look` is called, in time that is nobody's.
-    Of the first ALONE steps, each is a call, so that its loss is told. Then blocks of at least BLOCK_SECONDS are run
-    until the newest is no faster than STEADY times the running median of the up to three before it, for at least
-    WARMUP_SECONDS or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first
-    step in any case: then it is not steady. `per_block` is the number of steps that make a block, `most_steps` at most.
+    The first step is a call of its own: it traces, compiles and allocates. After it `look` is called, whose time counts
+    nowhere. Each of the first ALONE steps is a call, so that its loss is known. Then blocks of at least BLOCK_SECONDS
+    are run until the newest is no faster than STEADY times the running median of the up to three before it, for at
+    least WARMUP_SECONDS or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the
+    first step in any case: then it is not steady. `per_block` is the number of steps that make a block, `most_steps` at
+    most.
     """
     start = clock()
     first_loss = _finite(run(1), 1)
@@ -74,11 +75,10 @@ def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit
     """Times blocks until the 95 % interval of the median is within +-`precision`, or the budget is spent.
 
     The interval is looked at after `least_samples` and LEAST_SECONDS, since neighbouring samples are alike, and then
-    each time the samples have grown LOOKS-fold, not after each one:
-    who looks often stops at a moment when the interval happens to be narrow, and it then holds the true median less
-    often than it says (Anscombe, "Fixed-sample-size analysis of sequential observations", Biometrics 10, 1954; how much
-    less: tests/unit/test_timing.py). `emit(steps, seconds)` gets every sample, in seconds per mini-batch. Returns the
-    last loss.
+    each time the samples have grown LOOKS-fold. Who looks after each sample stops when the interval happens to be
+    narrow, and it then holds the true median less often than it says (Anscombe, "Fixed-sample-size analysis of
+    sequential observations", Biometrics 10, 1954; how much less: tests/unit/test_timing.py). `emit(steps, seconds)`
+    gets every sample, in seconds per mini-batch. Returns the last loss.
     """
     start = clock()
     values = []
@@ -100,7 +100,7 @@ def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit
 
 
 def take(run, clock, blocks, emit):
-    """Times a block of each of these numbers of steps, as `sample` does. Returns [(steps, loss)]."""
+    """Times a block for each of these numbers of steps, as `sample` does. Returns [(steps, loss)]."""
     losses = []
     for steps in blocks:
         before = clock()
@@ -111,12 +111,12 @@ def take(run, clock, blocks, emit):
 
 
 def late_seconds(run, read, clock, per_block, limit):
-    """Says how long the work of a block goes on when `run` has returned; call it right after a block.
+    """Returns how long the work of a block goes on after `run` has returned. Call it right after a block.
 
     `read()` brings a trained weight to the host, which cannot be had before the steps that write it are done: the first
     reading waits for them and copies, the second copies. Something else on the machine may delay one reading, but a
-    missing synchronisation shows after every block, so the shortest of LATE_TRIES counts, and of as many more as
-    LATE_TRIES_SECONDS hold, or the first within `limit`.
+    missing synchronisation shows after every block. So the shortest of LATE_TRIES counts, and of as many more as fit
+    into LATE_TRIES_SECONDS, or the first within `limit`.
     """
     shortest, tries, begin = float("inf"), 0, clock()
     while tries < LATE_TRIES or clock() - begin < LATE_TRIES_SECONDS:
@@ -134,10 +134,10 @@ def late_seconds(run, read, clock, per_block, limit):
 
 
 def clock_facts(name):
-    """Says what a clock of `time` is worth: {clock, implementation, monotonic, resolution_seconds, reading_seconds}.
+    """Returns how good a clock of `time` is: {clock, implementation, monotonic, resolution_seconds, reading_seconds}.
 
-    The resolution is the shortest step that was seen between two readings that differ; reading_seconds is what one
-    reading costs. Raises ValueError for a clock that can be set back.
+    The resolution is the shortest step between two readings that differ; reading_seconds is what one reading costs.
+    Raises ValueError for a clock that can be set back.
     """
     clock, about = getattr(time, name), time.get_clock_info(name)
     if not about.monotonic:

@@ -1,15 +1,15 @@
-"""Samples that are taken once more, in the same process, where something else was at work on the machine."""
+"""Takes samples again, in the same process, where something else was at work on the machine."""
 
 from . import building, timing
 from .usage import Usage, is_disturbed, kernel_counters
 
 
 def sample(run, per_block, limits, counted, job, emit):
-    """Takes samples as `timing.sample` does, and others in their place where other programs had CPU time meanwhile.
+    """Takes samples as `timing.sample` does, and replaces them where other programs had CPU time meanwhile.
 
-    `limits` are what `timing.sample` is told: seconds, precision, least samples. `counted` are the kernel's counters
-    now. Which samples are kept depends on these counters alone, never on a time; `again`, which is emitted between the
-    two, has the seconds of those that are left out. Returns the last loss, the Usage and the seconds of each sample.
+    `limits` are those of `timing.sample`: seconds, precision, least samples. `counted` are the kernel's counters now.
+    Which samples are kept depends on these counters alone, never on a time; `again`, which is emitted between the two,
+    has the seconds of those that are left out. Returns the last loss, the Usage and the seconds of each sample.
     """
     may_repeat = job["device"] == "cpu" and job["ranks"] == 1
     for is_last in (False, True) if may_repeat else (True,):

@@ -1,4 +1,4 @@
-"""What this process and those below it use of the machine, as the kernel counts it."""
+"""Reads what this process and those below it use of the machine, as the kernel counts it."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(object):
-    """What this process used of its CPUs from now on, but for what lies between `pause` and `resume`."""
+    """Counts what this process uses of its CPUs from now on, except between `pause` and `resume`."""
 
     def __init__(self, clock):
         self.clock = clock
@@ -46,7 +46,7 @@ class Usage(object):
 
 
 def cpu_seconds():
-    """CPU seconds of this process and of those below it, ended ones too, in the kernel's ticks (stat, proc(5))."""
+    """Returns CPU seconds of this process and of those below it, ended ones too, in ticks (stat, proc(5))."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime
     for process in family(os.getpid())[1:]:
@@ -58,7 +58,7 @@ def cpu_seconds():
 
 
 def waited_seconds():
-    """Says how long threads, of processes below too, waited for a CPU (schedstat); None where it is not counted."""
+    """Returns how long threads, also of processes below, waited for a CPU (schedstat); None where it is not counted."""
     texts = [
         text(path)
         for process in family(os.getpid())
@@ -79,7 +79,7 @@ def kernel_counters():
 
 
 def is_disturbed(before, after, used):
-    """Whether other programs or guests had CPU time between two of `kernel_counters`; `used` is that of a Usage."""
+    """Tells whether other programs or guests had CPU time between two `kernel_counters`; `used` is that of a Usage."""
     times = [list(map(int, each["stat"].split("\n")[0].split()[1:9])) for each in (before, after)]
     user, nice, system, _, _, irq, softirq, stolen = (new - old for old, new in zip(*times))
     cpus = after["stat"].count("\ncpu")
@@ -89,7 +89,7 @@ def is_disturbed(before, after, used):
 
 
 def libraries():
-    """Absolute paths of the shared libraries that this process and those below it have loaded, in order."""
+    """Returns the absolute paths of the shared libraries that this process and those below it have loaded, in order."""
     mapped = set()
     for process in family(os.getpid()):
         for line in text("/proc/{}/maps".format(process)).splitlines():
@@ -101,7 +101,7 @@ def libraries():
 
 
 def peak_memory():
-    """Resident memory in bytes, of this process and of those below it, at their kernel's high-water marks (VmHWM)."""
+    """Returns the most resident bytes of this process and of those below it, by high-water marks (VmHWM)."""
     lines = [
         line
         for process in family(os.getpid())

@@ -1,4 +1,4 @@
-"""Which GPU JAX computes on, that its products have the precision that was asked for, and with which libraries."""
+"""Chooses JAX's GPU, checks the precision of its products, and says which libraries compute them."""
 
 from importlib import metadata
 
@@ -28,7 +28,7 @@ def cuda_versions():
 
 
 def narrowed(precision, values):
-    """Arrays in the type that a precision multiplies, as a step casts them; vectors stay: XLA would sum in bfloat16."""
+    """Casts arrays to the type in which a precision multiplies; vectors stay: XLA would add them up in bfloat16."""
     if precision != "bfloat16":
         return values
     return jax.tree_util.tree_map(
@@ -40,7 +40,7 @@ def narrowed(precision, values):
 
 
 def configure_cpu(precision):
-    """Settings of a precision; raises NotEquivalent where its products keep other bits."""
+    """Returns a precision's settings; raises NotEquivalent where products keep other bits."""
     if precision != "bfloat16":
         return {}
     product = jax.jit(lambda *both: jnp.matmul(*narrowed(precision, both)))
@@ -48,7 +48,7 @@ def configure_cpu(precision):
 
 
 def first_gpu(precision, asked):
-    """The first GPU, with products as `asked`. Raises Unsupported without any, NotEquivalent for other products."""
+    """Returns the first GPU, with products as `asked`. Raises Unsupported without one, else NotEquivalent."""
     try:
         place = jax.local_devices(backend="gpu")[0]
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""How TensorFlow is set before a network is built."""
+"""Sets up TensorFlow before a network is built."""
 
 import tensorflow as tf
 
@@ -7,10 +7,10 @@ from ..contract import Unsupported
 
 
 def limit_threads(job):
-    """Tells TensorFlow its threads, and returns how many it then says that an operation has."""
+    """Sets TensorFlow's threads, and returns how many threads an operation then has."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     # Products of attention and recurrence are too small for all threads (docs/adapters/tensorflow.md). The first
-    # network of a process decides, since TensorFlow takes no other number later.
+    # network of a process decides, since TensorFlow accepts no other number later.
     small = {"attention", "rnn", "gru", "lstm"} & {node["op"] for node in job.spec["nodes"]}
     if not tf.config.threading.get_inter_op_parallelism_threads():
         tf.config.threading.set_inter_op_parallelism_threads(job.threads if small else 1)
@@ -18,9 +18,9 @@ def limit_threads(job):
 
 
 def configure_gpu(precision, asked):
-    """Takes memory as it is needed, rounds products as `asked`, and computes nothing on the CPU unasked.
+    """Takes memory as it is needed, rounds products as `asked`, and keeps operations on the GPU; returns settings.
 
-    Returns settings. Raises Unsupported where TensorFlow lists no GPU: it would compute on the CPU without a word; and
+    Raises Unsupported where TensorFlow lists no GPU, since it would compute on the CPU without saying so, and
     NotEquivalent where products have another precision.
     """
     settings = prepare_gpu(asked)
@@ -29,7 +29,7 @@ def configure_gpu(precision, asked):
 
 
 def configure_bfloat16():
-    """Settings of products on CPUs; raises NotEquivalent where these keep other bits."""
+    """Returns settings of products on CPUs; raises NotEquivalent where these keep other bits."""
 
     def product(left, right):
         both = tf.cast(left, tf.bfloat16), tf.cast(right, tf.bfloat16)
@@ -39,7 +39,7 @@ def configure_bfloat16():
 
 
 def prepare_gpu(asked):
-    """Does the same before there is any operation, so without a product that shows the precision (`require`)."""
+    """Sets up a GPU before there is any operation, and so without a product that shows the precision (`require`)."""
     cards = tf.config.list_physical_devices("GPU")
     if not cards:
         raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))

@@ -1,4 +1,4 @@
-"""How PyTorch is set before a network is built: whose matrix products it takes, and in which precision."""
+"""Sets up PyTorch before a network is built: the library of its matrix products, and their precision."""
 
 import torch
 
@@ -10,11 +10,11 @@ OLD = not hasattr(torch, "compile")
 
 
 def configure_cpu():
-    """Gives matrix products to oneDNN where that keeps them in float32.
+    """Gives matrix products to oneDNN where it keeps them in float32.
 
-    MKL, PyTorch's own choice, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
-    oneDNN in only with leave to round to bfloat16, which oneDNN uses only where there is AMX; so a value whose last
-    bit counts is sent through, and the leave is taken back where the bit is lost.
+    MKL, PyTorch's own choice, uses only half the speed of a processor with AVX-512 that is not Intel's. PyTorch takes
+    oneDNN only with permission to round to bfloat16, which oneDNN uses only where there is AMX. So a value whose last
+    bit counts is multiplied, and the permission is taken back where the bit is lost.
     """
     matmul = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     if OLD:
@@ -31,13 +31,13 @@ def configure_cpu():
 
 
 def in_bfloat16(function):
-    """Has a function compute by PyTorch's mixed precision, with what it returns in float32."""
+    """Makes a function compute in PyTorch's mixed precision, and return float32."""
     mixed = torch.autocast("cpu", torch.bfloat16)(function)
     return lambda *given: mixed(*given).float()
 
 
 def configure_bfloat16():
-    """Settings of mixed precision on CPUs; raises NotEquivalent where its products keep other bits."""
+    """Returns settings of mixed precision on CPUs; raises NotEquivalent where its products keep other bits."""
     if not hasattr(torch, "autocast"):
         raise Unsupported("PyTorch {} has no mixed precision on CPUs".format(torch.__version__))
     product = in_bfloat16(torch.mm)
@@ -53,7 +53,7 @@ def _product_on_gpu(left, right):
 
 
 def configure_cuda(precision, asked):
-    """Lets cuDNN time its algorithms, and asks the libraries for what a precision is (`asked`)."""
+    """Lets cuDNN time its algorithms, and sets what a precision needs of the libraries (`asked`)."""
     torch.backends.cudnn.benchmark = True
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):

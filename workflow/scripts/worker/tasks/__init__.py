@@ -1,5 +1,5 @@
-"""What a worker can be asked for: one module a task, imported by its name.
+"""What a worker can do: one module a task, imported by its name.
 
-Each has `run(loaded, job, emit)`, where `loaded` is the job's adapter (see `worker.building`). It may raise what
-`worker.__main__` knows how to tell the supervisor.
+Each has `run(loaded, job, emit)`, where `loaded` is the job's adapter (see `worker.building`). It may raise the errors
+that `worker.__main__` reports to the supervisor.
 """

@@ -1,4 +1,4 @@
-"""The convolutions of a network, each in every way in which a framework lets one choose to compute it."""
+"""Times the convolutions of a network, in every way of computing them that a framework lets its users choose."""
 
 from shared.specification import is_plain
 
@@ -18,7 +18,7 @@ def run(loaded, job, emit):
 
 
 def convolutions(nodes, batch):
-    """Yields the parts, made when they are asked for."""
+    """Yields the parts, each made when it is needed."""
     for node in nodes:
         images, kernel = " x ".join(map(str, node["in_shape"])), node["kernel"]
         name = "{}: {}, {} of {} x {}".format(

@@ -1,11 +1,11 @@
-"""What a rank does that does not lead: what rank 0 tells it to (see `worker.ranks`), until rank 0 has ended.
+"""What every rank but rank 0 does: what rank 0 tells it to (see `worker.ranks`), until rank 0 has ended.
 
 Events are
 
-    followed   blocks: (steps, seconds by this rank's own clock, CPU seconds) of each call of the first trainer, the
-               one that is timed; exchange_seconds: of a step, where the framework tells, None elsewhere; staleness:
-              how many updates of other ranks lie between a rank's reading of weights and its own update, in the
-              mean of all, where ranks do not wait for one another and it is known
+    followed   blocks: (steps, seconds by this rank's own clock, CPU seconds) of each call of the first trainer, which
+               is timed; exchange_seconds of a step, None where the framework does not know; staleness: how many updates
+               of other ranks come between a rank's reading of weights and its own update, in the mean of all, where
+               ranks do not wait for one another and it is known
     done
 """
 
@@ -19,7 +19,7 @@ _KEPT = []
 
 
 def run(loaded, job, emit):
-    """Builds, trains and shows weights as it is told."""
+    """Builds, trains and shows weights as rank 0 says."""
     (link,) = ranks.links()
     trainer, built, blocks, facts, burden = None, 0, [], {}, []
     if "images" in job:
@@ -66,7 +66,7 @@ def run(loaded, job, emit):
 
 
 def _build(loaded, job, do, spec, arrays):
-    """Returns the same trainer as that of rank 0, which has laid out its mini-batch already."""
+    """Returns the same trainer as rank 0's; rank 0 has already laid out the mini-batch."""
     from ..layout import Layout
 
     layout = Layout(spec, contract.of_mode(loaded.adapter.LAYOUT, job["mode"]))
@@ -75,7 +75,7 @@ def _build(loaded, job, do, spec, arrays):
 
 
 def _train(trainer, job, do, task, number, steps, arrays):
-    """Trains on this rank's share of what rank 0 is fed."""
+    """Trains on this rank's share of the mini-batches that rank 0 is fed."""
     return trainer.train(_task(task).fed(job, number))
 
 

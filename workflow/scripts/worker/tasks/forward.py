@@ -1,19 +1,19 @@
-"""Times a network in use: the forward pass alone, on one mini-batch, as nobody trains it.
+"""Times forward passes on one mini-batch, without training.
 
 Nothing is dropped, and batch normalisation takes the statistics of `shared.evaluation`. A framework's module `forward`
-speaks for it. It declares what an adapter does (`worker.contract`), and its `build(job)` gives, in place of a trainer,
-what has `parameters`, `threads` and `settings`, and
+declares what an adapter does (`worker.contract`). Its `build(job)` returns, in place of a trainer, an object with
+`parameters`, `threads` and `settings`, and
 
 `infer(passes)`
     Computes the outputs of the mini-batch so many times, and waits until the last is done.
 `give(inputs)`
     Puts another mini-batch, in the neutral layout, in the place of the first one.
 `outputs()` -> array
-    What the last pass gave, float32, in the module's own order of samples and steps.
+    Returns the outputs of the last pass, float32, in the module's own order of samples and steps.
 
-Before and after the samples, outputs are compared with the network's reference (`prove.reference`), of the mini-batch
-and of another one: so a result that is kept is seen. A pass that is left out of a block would make it too short for
-its number. Events are those of `step`, and `proven` has as `change` how far off outputs are.
+Before and after the samples, outputs of the mini-batch and of another one are compared with the network's reference
+(`prove.reference`): so a result that is kept is seen. A block in which passes are left out would be too short. Events
+are those of `step`; `change` of `proven` is how far off outputs are.
 """
 
 import numpy as np
@@ -32,8 +32,8 @@ LATE_SECONDS, LATE_SHARE, FRESH_BYTES_PER_SECOND = 0.005, 0.05, 1e9
 # Blocks are of one pass at a mini-batch of 1, since its latency is asked for: for so many seconds at most.
 LATENCY_SECONDS = 5.0
 HUNDREDTHS = 100
-# So many passes that are alone are timed. Where one pass of a block is computed and no other, a pass takes the block's
-# number's part of that; where all are, nearly all of it. The root lies between.
+# SINGLES passes are timed by themselves. If only one pass of a block is computed, a pass takes the share 1 / passes of
+# that time; if all are, nearly all of it. The limit is between both: that time divided by passes ** ROOT.
 SINGLES, ROOT = 5, 0.5
 
 
@@ -62,7 +62,7 @@ class Proof(object):
                     self._spread = float(content["outputs_spread"])
 
     def hold(self):
-        """Compares the outputs of the pass before, of another mini-batch, and of the first one again."""
+        """Compares the outputs of the last pass, of another mini-batch, and of the first one again."""
         if self._wanted is None:
             return
         start = building.clock()
@@ -86,7 +86,7 @@ class Proof(object):
 
 
 def _time(predictor, job, emit):
-    """Warms up, takes samples, and shows that no pass is left out or left behind. Returns what `done` says."""
+    """Warms up, takes samples, and checks that no pass is left out or unfinished. Returns the facts of `done`."""
     clock, sampling, alone = building.clock, job["sampling"], job["batch"] == 1
     budget = sampling["budget_seconds"]
 
@@ -111,9 +111,9 @@ def _time(predictor, job, emit):
 
 
 def _refuse_left_out(passes, clock, per_block, seconds):
-    """Raises NotEquivalent where passes of a block take so little that not all of them can have been computed.
+    """Raises NotEquivalent where passes of a block take too little time for all of them to have been computed.
 
-    A compiler may leave out what nobody reads, or compute once what is asked for again.
+    A compiler may leave out what nobody reads, or compute repeated passes once.
     """
     if per_block == 1:
         return
@@ -128,7 +128,7 @@ def _refuse_left_out(passes, clock, per_block, seconds):
 
 
 def _late_seconds(predictor, passes, clock, per_block, seconds):
-    """Returns what `timing.late_seconds` says of reading outputs; raises NotEquivalent where work is left."""
+    """Returns `timing.late_seconds` of reading outputs; raises NotEquivalent where work is left."""
     block = per_block * seconds
     fresh = 4 * predictor.outputs().nbytes / FRESH_BYTES_PER_SECOND
     limit = max(LATE_SECONDS, LATE_SHARE * block, fresh)

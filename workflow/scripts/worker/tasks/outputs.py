@@ -1,4 +1,4 @@
-"""What the proof of a network in use needs: the outputs of its narrow version (`prove.outputs`)."""
+"""Collects what the proof of forward passes needs: outputs of the narrow network (`prove.outputs`)."""
 
 import numpy as np
 

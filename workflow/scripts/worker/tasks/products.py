@@ -1,7 +1,7 @@
-"""The matrix products of a network's dense layers, in each order in which their factors may lie in memory.
+"""Times the matrix products of a network's dense layers, in each order in which their factors may be in memory.
 
-With weights that lie (in, out), a layer is a product NN, the gradient of its inputs NT, that of its weights TN; with
-weights that lie (out, in), the first two change places. Sizes that several products share are timed once.
+With weights (in, out), a layer is a product NN, the gradient of its inputs NT, and that of its weights TN; with weights
+(out, in), the first two change places. Sizes that several products share are timed once.
 """
 
 from .. import parts
@@ -22,7 +22,7 @@ def run(loaded, job, emit):
 
 
 def sizes(spec, batch):
-    """{(rows, inner, columns): roles} of dense layers' products, but for the inputs' gradient. Raises Unsupported."""
+    """Returns {(rows, inner, columns): roles} of dense layers' products, without those for inputs' gradients."""
     found = {}
     for node in spec["nodes"]:
         if node["op"] != "dense":
@@ -43,7 +43,7 @@ def sizes(spec, batch):
 
 
 def products(found):
-    """Yields the parts, made when they are asked for."""
+    """Yields the parts, each made when it is needed."""
     for size, roles in found.items():
         name = "{0} x {1} by {1} x {2}".format(*size)
         for order in ORDERS:

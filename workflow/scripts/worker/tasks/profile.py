@@ -1,6 +1,8 @@
-"""Has the framework's own profiler look at some training steps. Besides `ready` and `done`, the event is
+"""Profiles some training steps by the framework's own profiler. Besides `ready` and `done`, the event is
 
-profiled   operators: [name, calls, seconds] of each operator of the steps, by the framework's own words
+    profiled   operators: [name, calls, seconds] of each operator of the steps, by the framework's own words
+
+A folder of a framework without `profile.py` has no such task.
 """
 
 import importlib
@@ -13,7 +15,7 @@ WARM_UP, STEPS = 5, 5
 
 
 def run(loaded, job, emit):
-    """Profiles steps behind a few others. Raises Unsupported where the framework's folder has no `profile.py`."""
+    """Profiles steps after some others. Raises Unsupported where the framework's folder has no `profile.py`."""
     name = loaded.adapter.__name__ + ".profile"
     if importlib.util.find_spec(name) is None:
         raise Unsupported("nothing here asks its profiler")

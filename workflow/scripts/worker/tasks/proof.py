@@ -1,9 +1,8 @@
-"""What a proof needs from a framework: losses and weights of a few training steps of the narrow network.
+"""Collects what a proof needs from a framework: losses and weights of a few training steps of the narrow network.
 
-Two trainers are built from the same start. The first takes one step at `RECOVERY_RATE`; its gradient is read
-off the weights, so that it is the gradient of the very step that is timed. The second takes ten steps at the
-specification's own rate, in calls of `CALLS` steps. Judged by `prove.compare`. The
-job has masks (see `collect`) and output, the file to write.
+Two trainers are built from the same start values. The first takes one step at `RECOVERY_RATE`; its weights show the
+gradient of the very step that is timed. The second takes ten steps at the specification's own rate, in calls of `CALLS`
+steps. `prove.compare` judges them. The job has masks (see `collect`) and output, the file to write.
 """
 
 import numpy as np
@@ -29,8 +28,8 @@ def collect(adapter, job):
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
     `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
     the end of each call. `statistics/<name>`: running averages of batch normalisation after the one step, where the
-    trainer tells them. Dropout is off. `masks/<name>` of each specification of the job's `masks`, by name: what
-    its dropout drops. Of a network that is trained on real images also what `_collect_training` says.
+    trainer shows them. Dropout is off. `masks/<name>`: what dropout drops, for each specification in the job's `masks`.
+    For a network that is trained on real images, also the numbers of `_collect_training`.
     """
     spec, batch = job["spec"], job["batch"]
 
@@ -72,7 +71,7 @@ def collect(adapter, job):
 
 
 def fed(job, number=0):
-    """Says what the rank of a job is fed of these mini-batches."""
+    """Returns the mini-batches that the rank of a job is fed in a proof."""
     ranks = job["ranks"]
     shares = (
         [np.split(values, ranks)[job["rank"]] for values in (inputs, labels)] + [rate]
@@ -82,7 +81,7 @@ def fed(job, number=0):
 
 
 def _collect_training(collected, build, job):
-    """`scores` of a fresh trainer; `fed_loss`, `fed/<name>` after a `train` with `data.fed_batches`."""
+    """Collects `scores` of a fresh trainer, and `fed_loss`, `fed/<name>` after a `train` with `data.fed_batches`."""
     spec = job["spec"]
     trainer = build(dict(spec, seed=data.SEED))
     inputs, _ = data.synthetic_batch(spec, job["batch"])
@@ -94,13 +93,13 @@ def _collect_training(collected, build, job):
 
 
 def write(path, collected):
-    """Writes what was collected as one .npz file under exactly this name."""
+    """Writes what was collected as one .npz file with exactly this name."""
     with open(str(path), "wb") as handle:
         np.savez(handle, **collected)
 
 
 def keep(collected, when, trainer):
-    """Keeps the weights that a trainer has then."""
+    """Keeps the weights that a trainer has now."""
     for name, values in trainer.weights().items():
         # A copy: some frameworks hand out a view that the next step writes to.
         collected["{}/{}".format(when, name)] = np.array(values, np.float32)

@@ -55,12 +55,12 @@ def run(loaded, job, emit):
 
 
 def _asks_others(job, proof):
-    """Whether other trainers are compared with this one: each process shows that a block takes all of its steps."""
+    """Tells whether other trainers are compared with this one; each process shows that blocks take all steps."""
     return job.get("gradients") or proof.still or (proof.reference and proof.per_block > 1)
 
 
 def _hold_others(proof, adapter, gradients):
-    """Some frameworks cannot build a second time in one process: what the first trainer showed is enough then."""
+    """Compares other trainers. Some frameworks cannot build twice in one process: then the first trainer is enough."""
     try:
         proof.hold_end(adapter)
         if gradients:
@@ -74,8 +74,9 @@ def _hold_others(proof, adapter, gradients):
 
 
 def _time(job, steps, proof, emit):
-    """Warms up, takes samples, and shows that the loss fell and no work was left; returns what `done` says. The last
-    samples are those that other trainers repeat.
+    """Warms up, takes samples, and shows that the loss fell and no work was left; returns the facts of `done`.
+
+    Other trainers repeat the last samples.
     """
     from .. import full_size
 
@@ -124,7 +125,7 @@ def _time(job, steps, proof, emit):
 
 
 class _Steps(object):
-    """The trainer that is timed: a call takes so many steps. Keeps the loss of every call."""
+    """The timed trainer: a call takes so many steps. Keeps the loss of every call."""
 
     def __init__(self, trainer):
         self.trainer, self.losses = trainer, []
@@ -141,13 +142,12 @@ class _Steps(object):
 
 
 def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
-    """Says what `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
+    """Returns `timing.late_seconds` by the smallest parameter of the first layer, which is updated last.
 
-    Of several ranks it is rank 0's own, which all have run the same steps: to ask the others takes a way to them and
-    back, of which the first one after a block is slower.
-    Raises NotEquivalent where work is left that would make the samples too short: another region is timed then than
-    the one that the row says, which ends with `sync`. Less than a twentieth of a block is left alone, and what a first
-    copy into fresh memory may take: that of an embedding of 10 MB took JAX 5 to 7 ms.
+    Of several ranks, rank 0's own weights are read, since all have run the same steps: asking the others takes time,
+    and the first time after a block even more. Raises NotEquivalent where work is left that would make the samples too
+    short: then the timed region is not that of the row, which ends with `sync`. Less than a twentieth of a block may be
+    left, and the time of a first copy into fresh memory: for an embedding of 10 MB, JAX took 5 to 7 ms.
     """
     sizes = {
         entry["name"]: functools.reduce(operator.mul, entry["shape"])

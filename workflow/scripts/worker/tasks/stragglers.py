@@ -1,4 +1,4 @@
-"""A straggler: steps of several ranks, while programs on the CPUs of the last one leave it half of them.
+"""Times steps of several ranks, while programs on the CPUs of the last rank leave it half of them.
 
 Where ranks wait for one another, all are as slow as that one; where they do not, the others go on. Events are those of
 `worker.parts`. A `part` is a rank, its `role` one of STATES, its `way` the exchange in that state; a sample is (steps,
@@ -15,7 +15,7 @@ BLOCK_SECONDS = 0.5
 
 
 def run(loaded, job, emit):
-    """Times blocks of steps without the programs and with them, in turns: what else drifts is in both."""
+    """Times blocks of steps without the programs and with them, in turns, so that any other drift is in both."""
     trainer, clock = building.build(loaded, job, job["spec"], emit), building.clock
     warm = timing.warm_up(trainer.run, clock, job["sampling"]["budget_seconds"])
     start = clock()
@@ -44,6 +44,6 @@ def run(loaded, job, emit):
 
 
 def _goes_on(samples, sampling, usage):
-    """Until there are enough samples, and the time of both is spent."""
+    """Tells whether samples or time are still lacking."""
     spent = usage.so_far()["wall_seconds"] >= 2 * sampling["budget_seconds"]
     return len(samples[0][0]) < sampling["least_samples"] or not spent

@@ -1,9 +1,10 @@
-"""What ranks exchange, alone: sums of an array of each of them, which each then has, by the framework's own all-reduce.
+"""Times what ranks exchange: sums of an array of each rank, which each rank then has, by the framework's own
+all-reduce.
 
-Arrays of 4 KiB to 512 MiB, and one as long as the network's gradients; beside each, a copy of as much in memory. All
-ranks run this task: rank 0 says what comes next. The module of the framework's ranks offers a class `Sums`. `Sums(job)`
-has the ranks meet; it has `threads` and `exchange`, a text. Its `all_reduce(values)`, of one array, returns an
-`Operation`. See `worker.parts`.
+Arrays have 4 KiB to 512 MiB, and one is as long as the network's gradients; beside each, a copy of as much memory is
+timed. All ranks run this task: rank 0 says what comes next. The module of the framework's ranks offers a class `Sums`.
+`Sums(job)` makes the ranks meet; it has `threads` and `exchange`, a text. Its `all_reduce(values)`, of one array,
+returns an `Operation`. See `worker.parts`.
 """
 
 import time
@@ -29,11 +30,11 @@ class Sum(object):
         self.values = values_of(count, rank)
 
     def wanted(self):
-        """See `seen`."""
+        """Returns the right result, as `seen`."""
         return sum(self.seen(values_of(self.count, rank)) for rank in range(self.number))
 
     def seen(self, value):
-        """Returns a number of each block, which all of its numbers are in, by random signs."""
+        """Returns a number for each block of an array: the sum of its numbers with random signs."""
         flat = value.reshape(-1)
         signs = 2.0 * np.random.RandomState(parts.SEED).randint(0, 2, parts.BLOCK) - 1.0
         blocks = [flat[start : start + parts.BLOCK] for start in range(0, flat.size, parts.BLOCK)]
@@ -48,13 +49,13 @@ class Copy(Sum):
         self.way = COPY
 
     def build(self):
-        """Numpy's."""
+        """Returns NumPy's copy."""
         target = np.empty_like(self.values)
         return repeated(lambda: np.copyto(target, self.values), lambda: target)
 
 
 class Leading(object):
-    """The framework's sums as rank 0 has them: what it builds and runs, the others do too."""
+    """The framework's sums for rank 0: the others build and run whatever it does."""
 
     def __init__(self, module):
         self._module, self._links, self.versions = module, ranks.links(), module.versions
@@ -92,7 +93,7 @@ class Leading(object):
 
 
 def run(loaded, job, emit):
-    """Proves and times each sum; ranks but the first take part in it."""
+    """Proves and times each sum; the other ranks take part in it."""
     if job["rank"]:
         _follow(loaded.adapter, job, emit)
         return
@@ -101,7 +102,7 @@ def run(loaded, job, emit):
 
 
 def sums(parameters, number):
-    """Yields the parts, made when they are asked for."""
+    """Yields the parts, each made when it is needed."""
     counts = {size // BYTES for size in SIZES} | {parameters}
     for count in sorted(counts):
         role = ROLES[count == parameters]
@@ -110,7 +111,7 @@ def sums(parameters, number):
 
 
 def told(job):
-    """Returns the job as adapters of several ranks know it, without a network."""
+    """Returns the job as adapters of several ranks need it, without a network."""
     return contract.Job(job, job["spec"], None, {}, None, None)
 
 
@@ -120,7 +121,7 @@ def values_of(count, rank):
 
 
 def _follow(module, job, emit):
-    """Builds and runs what rank 0 says, and tells of the first sum of each how far it is off."""
+    """Builds and runs what rank 0 says, and reports how far the first result of each sum is off."""
     (link,) = ranks.links()
     summing = module.Sums(told(job))
     begun, operation, part = time.process_time(), None, None

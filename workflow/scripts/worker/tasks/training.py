@@ -1,19 +1,19 @@
-"""Training on real images: epochs of shuffled mini-batches, and the loss and accuracy on the test images after each.
+"""Trains on real images: epochs of shuffled mini-batches, with the loss and accuracy on the test images after each.
 
 Besides `ready`, events are
 
     began    kernel: what the kernel counts of the whole machine, when training begins
-    epoch    what `train` says of an epoch
+    epoch    the numbers of an epoch (see `train`)
     trained  stopped (by what), kernel
     done     peak_memory_bytes; of the training: cpu_seconds, wall_seconds, waited_seconds, involuntary_switches
 
-The job has plan (see `train`) and images, the paths of both splits. Of several ranks each draws its own share of each
+The job has plan (see `train`) and images, the paths of both splits. Of several ranks, each draws its own share of each
 mini-batch, and the first one judges.
 
-All times are seconds of a monotonic clock. In the timed region of an epoch lies all that training does with images
-that lie in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the
-framework does to have it (`copy`), and the steps. What is left over by the last full mini-batch is left out of its
-epoch. Judging the network comes after the epoch's time is taken.
+All times are seconds of a monotonic clock. The timed region of an epoch has all that training does with images that are
+in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the framework
+does to have it (`copy`), and the steps. Images that do not fill a last mini-batch are left out of the epoch. The
+network is judged after the epoch's time is taken.
 """
 
 import math
@@ -37,7 +37,7 @@ _IMAGES = []
 
 
 def run(loaded, job, emit):
-    """Trains until the plan says that it is enough."""
+    """Trains until the plan ends it."""
     spec = dict(job["spec"], seed=job["plan"]["seed"])
     splits = {name: read(path) for name, path in job["images"].items()}
     trainer = building.build(loaded, job, spec, emit)
@@ -56,33 +56,32 @@ def run(loaded, job, emit):
 
 
 def read(path):
-    """Images (uint8: count, channels, height, width) and labels (int32) of a split, as `datasets.splits` wrote it."""
+    """Returns images (uint8: count, channels, height, width) and labels (int32) of a split of `datasets.splits`."""
     with np.load(str(path), allow_pickle=False) as split:
         return split["images"], split["labels"].astype(np.int32)
 
 
 def prepare(job):
-    """Has the images that a rank draws from in memory; returns them."""
+    """Loads the images from which a rank draws; returns them."""
     if not _IMAGES:
         _IMAGES.append(read(job["images"]["train"]))
     return _IMAGES[0]
 
 
 def fed(job, number):
-    """Says what the rank of a job draws of an epoch of this number."""
+    """Returns the mini-batches that the rank of a job draws in the epoch of this number."""
     share, plan = (job["rank"], job["ranks"]), job["plan"]
     whole = (job["spec"], prepare(job), job["batch"], plan)
     return Epoch(*whole, number, building.clock, share)
 
 
 def train(trainer, spec, splits, batch, plan, clock, cpu_clock, emit, share=(0, 1)):
-    """Trains until the plan's accuracy, epochs or seconds are reached; returns which: "accuracy", "epochs" or
-    "seconds".
+    """Trains until the plan's accuracy, epochs or seconds are reached; returns "accuracy", "epochs" or "seconds".
 
     `splits` are (images, labels) to train and to test on; `plan` is {seed, epochs, target_accuracy, budget_seconds}.
     `emit("epoch", ...)` gets each epoch's number, steps, seconds, feed_seconds, cpu_seconds (of all threads), loss
-    (mean over its steps), and of the test images test_loss, accuracy and test_seconds. Raises Diverged. `accuracy` is
-    None of what is trained to give its images back.
+    (mean over its steps), and, of the test images, test_loss, accuracy and test_seconds. `accuracy` is None for a
+    network that is trained to give its images back. Raises Diverged.
     """
     total = 0.0
     for epoch in range(1, plan["epochs"] + 1):
@@ -114,7 +113,7 @@ def train(trainer, spec, splits, batch, plan, clock, cpu_clock, emit, share=(0, 
 
 
 def judge(trainer, spec, split, batch):
-    """Mean loss and share of right answers over all images of a split; None in place of it without classes."""
+    """Returns mean loss and share of right answers over all images of a split; None for the share without classes."""
     images, labels = split
     asked, lost = _lesson(spec)
     random = np.random.RandomState(JUDGING_SEED)
@@ -131,7 +130,7 @@ def judge(trainer, spec, split, batch):
 
 
 def as_inputs(images):
-    """Bytes as float32 from 0 to 1."""
+    """Returns bytes as float32 from 0 to 1."""
     return images.astype(np.float32) / np.float32(WHITE)
 
 
@@ -140,12 +139,12 @@ def _lesson(spec):
 
 
 def _classified(spec, pixels, labels, random):
-    """Pixels and their classes."""
+    """Returns pixels, and their classes as targets."""
     return pixels.reshape([len(pixels)] + spec["input"]["shape"]), labels
 
 
 def _given_back(spec, pixels, labels, random):
-    """Pixels, and behind them as much noise as the input has room for, to be made into the pixels again."""
+    """Returns pixels followed by as much noise as the input has room for, and the pixels as targets."""
     flat, shape = pixels.reshape(len(pixels), -1), spec["input"]["shape"]
     noise = random.standard_normal((len(flat), int(np.prod(shape)) - flat.shape[1]))
     inputs = np.concatenate([flat, noise.astype(np.float32)], 1)
@@ -162,7 +161,7 @@ def _entropy(outputs, targets):
 
 
 def _bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    """Returns each sample's loss from a decoder's outputs, which means and logarithms of variances of a code follow."""
     decoded = targets.shape[1]
     mean, spread = np.split(outputs[:, decoded:], 2, 1)
     apart = 0.5 * (mean**2 + np.exp(spread) - spread - 1.0).sum(1)
@@ -178,8 +177,9 @@ _LESSONS = {
 
 
 class Fed(object):
-    """(inputs, labels, learning rate) of so many mini-batches, in the neutral layout, or a rank's share; `words` tell
-    another rank how to make them.
+    """Yields (inputs, labels, learning rate) of so many mini-batches, in the neutral layout, or a rank's share of them.
+
+    `words` tell another rank how to make them.
     """
 
     def __init__(self, task, number, steps, made=()):
@@ -191,7 +191,7 @@ class Fed(object):
 
 
 class Epoch(Fed):
-    """The mini-batches of an epoch, each image once, or a rank's `share`; `seconds` is what making them took."""
+    """The mini-batches of an epoch, each image once, or a rank's `share`; `seconds` is how long making them took."""
 
     def __init__(self, spec, split, batch, plan, epoch, clock, share=(0, 1)):
         self._images, self._labels = split

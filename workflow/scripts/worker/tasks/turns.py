@@ -1,9 +1,9 @@
-"""What a proof needs from ranks that do not wait for one another: each one's steps alone, and steps of all at once.
+"""Collects what a proof of ranks that do not wait for one another needs: steps of each alone, and of all at once.
 
-Nobody can say beforehand what such ranks come to: it depends on who is when. But in its turn, when the others rest, a
-rank, or a group of ranks that take each step together, must take the step of its own share of the mini-batch from the
-weights that the others have left. And where a learning rate is so small that gradients hardly change, all steps at once
-come to the sum of all gradients, each taken once. Judged by `prove.turns`. The job has output, the file to write.
+What such ranks come to depends on chance: on which of them is first. But when the others rest, a rank, or a group of
+ranks that take each step together, must take a step of its own share of the mini-batch from the weights that the others
+have left. And where a learning rate is so small that gradients hardly change, all steps at once come to the sum of all
+gradients, each taken once. `prove.turns` judges them. The job has output, the file to write.
 """
 
 import numpy as np
@@ -27,10 +27,10 @@ def collect(adapter, job):
 
     `alone<group>/<name>`: weights after the one step of a group at `RECOVERY_RATE`. `turn<number>.<group>/<name>`:
     after each of TURNS, at the specification's rate, group by group. `alone_losses` (groups) and `turn_losses` (turns,
-    groups): of their last steps. Of a network that is trained on real images also `fed<group>/<name>`, after a call of
-    `train` in a group's turn with its share of `data.fed_batches`, and `fed_losses` (groups).
-    `together<trial>/<name>`: after TOGETHER steps of all, in each of TRIALS. `staleness` of these, NaN where the
-    framework does not tell. Dropout is off.
+    groups): of their last steps. For a network that is trained on real images also `fed<group>/<name>`, after a call of
+    `train` in a group's turn with its share of `data.fed_batches`, and `fed_losses` (groups). `together<trial>/<name>`:
+    after TOGETHER steps of all, in each of TRIALS. `staleness` of these, NaN where the framework does not know it.
+    Dropout is off.
     """
     spec, batch = without_dropout(job["spec"]), job["batch"]
     groups = range(len(grouping.groups(job["ranks"], job["exchange"])))
