@@ -126,7 +126,7 @@ def report(couples: pd.DataFrame) -> None:
             kinds.setdefault(threads, []).append(spread)
         priors = spreads.priors(kinds)
         known = [
-            spreads.known(spread, priors.get(threads))
+            spreads.combined(spread, priors.get(threads))
             for (threads, _), spread in zip(sets, own, strict=True)
         ]
         line(f"{repeats} processes each, by all variances", intervals_of(sets, known))

@@ -30,7 +30,7 @@ from steptime.merge.summary import COLUMNS, summarise
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.statistics import intervals, overall, words
 from steptime.statistics.pairs import Pair, both_ways
-from steptime.statistics.spreads import KIND, known, priors, spread_of
+from steptime.statistics.spreads import KIND, combined, priors, spread_of
 from steptime.statistics.verdicts import FASTER
 
 PLACES, FRAMEWORKS = 12, 4
@@ -180,8 +180,8 @@ def _held(cells: pd.DataFrame) -> tuple[float, float]:
     for row in cells.to_dict("records"):
         medians = list(row["medians"].values())
         prior = said.times.get(tuple(row[name] for name in KIND))
-        times.append(intervals.of_repeats(medians, known(spread_of(np.log(medians)), prior)))
-    pairs = [pair.known.interval for pair in said.pairs if pair.known]
+        times.append(intervals.of_repeats(medians, combined(spread_of(np.log(medians)), prior)))
+    pairs = [pair.with_error.interval for pair in said.pairs if pair.with_error]
     return tuple(np.mean([low <= 1 <= high for _, low, high in each]) for each in (times, pairs))
 
 

@@ -324,7 +324,7 @@ def interval_of(logs: list[float], prior: spreads.Prior | None) -> tuple[float, 
     """Ours / expert with its 95 % interval (itself three times for one pair)."""
     if len(logs) < 2:
         return (math.exp(logs[0]),) * 3
-    return intervals.ratio_of(logs, spreads.known(spreads.spread_of(logs), prior)).interval
+    return intervals.ratio_of(logs, spreads.combined(spreads.spread_of(logs), prior)).interval
 
 
 def _pairs(

@@ -13,7 +13,7 @@ from steptime.artefacts.devices import scaling, transfer
 from steptime.artefacts.papers import abilities, agreement, machines, popularity, principles, sets
 from steptime.artefacts.papers import topology as drawn
 from steptime.artefacts.results import times
-from steptime.artefacts.trainings import above, resources, trainings
+from steptime.artefacts.trainings import resources, trainings, wrappers
 from steptime.claims import answers
 from steptime.claims.evidence import their_times
 from steptime.claims.papers import read_papers, read_printed
@@ -190,7 +190,7 @@ def test_what_a_layer_costs_is_its_epoch_by_that_of_the_same_seed_below_it():
         ("cntk-2.7", "graph", 1, 1.0, 2.0, "ok"),
     )
     pairs = read_yaml(PAPERS / "shatnawi2018/paper.yaml")["artefacts"]["above"]["pairs"]
-    data, layout = above.table(inputs(trained=found, entry={"pairs": pairs}))
+    data, layout = wrappers.table(inputs(trained=found, entry={"pairs": pairs}))
     by_pair = data.set_index("above_runner")
     theano = by_pair.loc["keras-2.0.5.theano"]
     assert theano[["above_seconds", "below_seconds"]].tolist() == [4.5, 3.0]

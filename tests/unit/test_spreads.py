@@ -19,7 +19,7 @@ from steptime.render.words import spread
 from steptime.statistics import overall, ratios, spreads, words
 from steptime.statistics.intervals import of_repeats
 from steptime.statistics.pairs import both_ways
-from steptime.statistics.spreads import KIND, Spread, is_odd, known, priors
+from steptime.statistics.spreads import KIND, Spread, combined, is_odd, priors
 
 RUNS = Path(__file__).parents[1] / "cases/statistics"
 
@@ -62,7 +62,7 @@ def time_of(cells, network, name):
     medians = list(cell["medians"].values())
     prior = words.spreads_of_times(cells)[tuple(cell[KIND])]
     own = spreads.spread_of([math.log(value) for value in medians])
-    return of_repeats(medians, known(own, prior)), is_odd(own, prior)
+    return of_repeats(medians, combined(own, prior)), is_odd(own, prior)
 
 
 def test_an_odd_result_keeps_its_own_variance_and_others_do_not_suffer_for_it():
@@ -171,13 +171,13 @@ def test_what_can_have_no_interval_has_none():
     # Beside the 23 other results of a run, what they say of one another counts.
     prior = words.spreads_of_times(run("two_tables")).popitem()[1]
     own = spreads.spread_of([math.log(value) for value in two["medians"].values()])
-    _, low, high = of_repeats(list(two["medians"].values()), known(own, prior))
+    _, low, high = of_repeats(list(two["medians"].values()), combined(own, prior))
     assert half(low, high) > 0.03
 
 
 def test_equal_variances_and_none_at_all_are_no_error():
     assert priors({"here": [Spread(0.0, 2)] * 5}) == {}
-    assert known(Spread(0.0, 2), None) == Spread(0.0, 2)
+    assert combined(Spread(0.0, 2), None) == Spread(0.0, 2)
     prior = priors({"here": [Spread(1.0, 2)] * 5})["here"]
     assert prior.scale == pytest.approx(1, rel=0.2)
 

@@ -10,7 +10,7 @@ import pytest
 from examples import PLANNED, inputs
 
 from steptime import machine
-from steptime.artefacts.trainings import reached, varied
+from steptime.artefacts.trainings import until_loss, varied
 from steptime.cells import schema, shard
 from steptime.merge import cells, trainings
 from steptime.plan.cell import shard_path
@@ -116,7 +116,7 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     entry = {"title": "Title", "caption": "Caption", "loss": 0.26}
     entry |= {"lacking": {"mixed": "it is not here", "other": "no framework has it"}}
     made = inputs(paths=lambda name: [path], entry=entry)
-    data, layout = made.table = reached.table(made)
+    data, layout = made.table = until_loss.table(made)
     found = data.set_index(["devices", "exchange"])
     assert found["seconds"].tolist()[:4] == [6.0, 6.0, 2.0, 2.0]
     assert found["share"][2, "async"] == found["share"][4, "mixed"] == 1 / 3
@@ -126,6 +126,6 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     # A way that is there is not told to lack.
     notes = " ".join(made.page.notes)
     assert "other: no framework has it." in notes and "it is not here" not in notes
-    drawn, drawing = reached.figure(made)
+    drawn, drawing = until_loss.figure(made)
     lines = {line.get_linestyle() for line in drawing.axes[0].lines}
     assert len(drawn) == 4 and {"-", "--", "-."} <= lines

@@ -92,7 +92,7 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     monkeypatch.setenv("UV_FIND_LINKS", "/own/wheels")
     # Without an index, packages stay as they are pinned.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(releases, "known", lambda *_: [])
+    monkeypatch.setattr(releases, "available", lambda *_: [])
     name = folder.add(TORCH, "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
@@ -124,7 +124,7 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
 def test_a_version_has_a_python_that_it_has_a_wheel_for(folder, monkeypatch):
     known = {"3.8": ["2.4.0", "2.5.0"], "3.11": ["2.13.0"]}
     known["3.10"] = ["2.8.4", "2.9.0", "2.10.0", "2.13.0"]
-    monkeypatch.setattr(releases, "known", lambda package, python: known.get(python, []))
+    monkeypatch.setattr(releases, "available", lambda package, python: known.get(python, []))
     like = {
         version: folder.like(TENSORFLOW, version)
         for version in ("2.4.0", "2.5.0", "2.9.0", "2.10.0", "2.13.0", "2.30.0")
@@ -170,7 +170,7 @@ def test_what_a_release_may_need_was_there_in_its_days():
 
 
 def test_what_is_no_candidate_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(releases, "known", lambda *_: ["2.12.0", "2.13.0"])
+    monkeypatch.setattr(releases, "available", lambda *_: ["2.12.0", "2.13.0"])
     for asked, said in (
         ("newest", "'newest' is no version, and no file"),
         ("tensorflo-2.12", "did you mean 'tensorflow-2.12'"),

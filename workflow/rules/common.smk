@@ -46,10 +46,10 @@ if ENGINE.is_main and not ENGINE.only_tells:
 
 
 def choice(names):
-    """The regular expression that accepts these names and nothing else."""
+    """Returns the regular expression that accepts these names and nothing else."""
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
 def code_of(program):
-    """A parameter that makes files again where the code of a program has changed."""
+    """Returns a parameter that makes files again where the code of a program has changed."""
     return lambda wildcards: digests.program_digest(f"steptime.{program}")

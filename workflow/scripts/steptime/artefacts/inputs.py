@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from steptime import project
-from steptime.cells import trusted
+from steptime.cells import checked
 from steptime.claims.papers import read_printed
 from steptime.merge import others, trainings
 from steptime.merge.measured import Measured, read_measured
@@ -109,7 +109,7 @@ class Inputs:
     @cached_property
     def peaks(self) -> dict[str, dict[str, Any]]:
         """Reads each platform's peak, as `machine.peak` measured it."""
-        return {path.stem: trusted.peak(path) for path in self.paths("peaks")}
+        return {path.stem: checked.peak(path) for path in self.paths("peaks")}
 
     @cached_property
     def topologies(self) -> dict[str, dict[str, Any]]:

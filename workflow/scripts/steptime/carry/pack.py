@@ -23,7 +23,7 @@ from typing import Any
 
 from steptime import project, run
 from steptime.atomic import atomic_write
-from steptime.cells import footers, shard, trusted
+from steptime.cells import checked, footers, shard
 from steptime.cells.expected import Expected
 from steptime.cells.mixed import refuse_several
 from steptime.machine import placement
@@ -126,7 +126,7 @@ def opened(source: Path) -> Iterator[Path]:
             # Of files as a user knows them, not where they were unpacked, and of no cell to measure there.
             text = str(error).replace(str(there), name)
             raise type(error)(
-                re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{trusted.FETCH}", text)
+                re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{checked.FETCH}", text)
             ) from error
 
 
@@ -174,10 +174,10 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     proofs = {
         (path.name, content.get("proof_id")): content.get("status")
         for path in results.glob(KINDS["proofs"])
-        for content in [trusted.record(path)]
+        for content in [checked.record(path)]
     }
     for path in shards:
-        row, _, footer = trusted.parts(path)
+        row, _, footer = checked.parts(path)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
         known = row["proof_id"]
@@ -209,16 +209,16 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
             f"There is no shard in {source}/{FOLDER}: name a checkout, its results folder or a packed file."
         )
     for kind, paths in files.items():
-        trusted.regular(paths)
+        checked.regular(paths)
         for path in paths:
             if kind in ("references", "carried"):
-                trusted.reference(path)
+                checked.reference(path)
             elif path.suffix == ".npz":
-                trusted.arrays(path)
+                checked.arrays(path)
             elif kind == "peaks":
-                trusted.peak(path)
+                checked.peak(path)
             elif kind != "cells":
-                trusted.record(path)
+                checked.record(path)
     there = check(source, shards)
     here: dict[str, str] = {}
     # A folder does not come to hold several kinds of machine: one shard tells.
@@ -247,7 +247,7 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
     for kind, path in ((kind, path) for kind, paths in files.items() for path in paths):
         target = _place(path, results / path.relative_to(source))
         # What did not install there may here: it is tried.
-        failed = kind == "environments" and trusted.record(path).get("status", "ok") != "ok"
+        failed = kind == "environments" and checked.record(path).get("status", "ok") != "ok"
         if not target.exists() and not failed:
             sources.setdefault(target, path)
     _copy(sources)
@@ -283,8 +283,8 @@ def _place(path: Path, target: Path) -> Path:
         return carried(target)
     if path.parent.name != "proofs" or not target.exists():
         return target
-    known = trusted.record(path).get("proof_id")
-    if known in (None, trusted.record(target).get("proof_id")):
+    known = checked.record(path).get("proof_id")
+    if known in (None, checked.record(target).get("proof_id")):
         return target
     details = ".details" if path.stem.endswith(".details") else ""
     base = path.stem.removesuffix(details)

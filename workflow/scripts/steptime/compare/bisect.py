@@ -68,25 +68,27 @@ class Search:
     """The releases that may have brought the change: from one without the change to one with it."""
 
     def __init__(self, folder: Folder, base: str, options: argparse.Namespace, known: list[str]):
-        self.folder, self.environment, self.options, self.known = folder, base, options, known
+        self.folder, self.environment, self.options, self.releases = folder, base, options, known
         self.base = folder.add(base, known[0])
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
-        apart, verdict = self._held(self.known[-1], self.options.margin)
+        apart, verdict = self._held(self.releases[-1], self.options.margin)
         if apart is None:
             print(
-                f"{self.known[0]} or {self.known[-1]} has no time, as the table says: name another release."
+                f"{self.releases[0]} or {self.releases[-1]} has no time, as the table says: name another release."
             )
             return results.CANNOT_TELL
         if verdict not in (SLOWER, FASTER):
             alike = "are equal within the margin" if verdict == EQUAL else "cannot be told apart"
-            print(f"{self.known[0]} and {self.known[-1]} {alike}: there is nothing to look for.")
+            print(
+                f"{self.releases[0]} and {self.releases[-1]} {alike}: there is nothing to look for."
+            )
             return results.NO_SLOWDOWN if verdict == EQUAL else results.CANNOT_TELL
         of = min(apart, key=lambda name: chance_of_none(apart[name]))
         whole = apart[of]
-        low, high, step = 0, len(self.known) - 1, whole
-        if others := len(self.known) - 2:
+        low, high, step = 0, len(self.releases) - 1, whole
+        if others := len(self.releases) - 2:
             print(
                 f"{plural(others, 'release')} between them; about {self._halvings()} will be measured.",
                 flush=True,
@@ -96,14 +98,14 @@ class Search:
         guessed: list[str] = []
         while high - low > 1:
             middle = (low + high) // 2
-            held, verdict = self._held(self.known[middle], 0, against)
+            held, verdict = self._held(self.releases[middle], 0, against)
             if held is None:
-                lost.append(self.known.pop(middle))
+                lost.append(self.releases.pop(middle))
                 high -= 1
                 continue
             ratio = held[of]
             if verdict == NOT_DECIDED:
-                guessed.append(self.known[middle])
+                guessed.append(self.releases[middle])
                 verdict = against.above if ratio.log > against.ratio.log else against.below
             if verdict == newer:
                 high, step = middle, ratio
@@ -111,10 +113,10 @@ class Search:
                 low = middle
         side = SLOWER if whole.log > 0 else FASTER
         time = "time" if of == results.OF[0] else "mean time"
-        change = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
-        if high < len(self.known) - 1:
-            change += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
-        network, ends = self.options.networks[0], (self.known[low], self.known[high])
+        change = f"{words.times(*step.interval)} times the {time} of {self.releases[0]}"
+        if high < len(self.releases) - 1:
+            change += f", and {words.times(*whole.interval)} times in {self.releases[-1]}"
+        network, ends = self.options.networks[0], (self.releases[low], self.releases[high])
         between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
         for why, releases in (("no time", between), ("not decided, by the estimate", guessed)):
             change += f"; {why}: {', '.join(releases)}" if releases else ""
@@ -123,7 +125,7 @@ class Search:
 
     def _halvings(self) -> int:
         """Returns how often the releases are halved."""
-        return math.ceil(math.log2(len(self.known) - 1))
+        return math.ceil(math.log2(len(self.releases) - 1))
 
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, interim.Against]:
         """Returns the verdict on a release that is nearer to the newer end, and with what a release in the middle is
@@ -132,12 +134,13 @@ class Search:
         Half of the way has an error of its own. The ratios share the older end's processes with it.
         """
         half = whole._replace(log=whole.log / 2, error=whole.error / 2)
-        older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))
+        older, newer = (f"nearer to {self.releases[end]}" for end in (0, -1))
         sides = (older, newer) if whole.log > 0 else (newer, older)
         watches = max(1, self._halvings())
         meaning = (
-            f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
-            f"the search's up to {watches} answers is wrong is at most 5 % for all looks together."
+            f"What is asked is which of {self.releases[0]} and {self.releases[-1]} it is nearer to. "
+            f"The chance that any of the search's up to {watches} answers is wrong is at most 5 % for all looks "
+            "together."
         )
         return newer, interim.Against(half, *sides, watches, meaning, (of,))
 

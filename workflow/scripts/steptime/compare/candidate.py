@@ -113,7 +113,9 @@ class Folder:
     def releases(self, base: str) -> list[str]:
         """Returns the releases with wheels for the environments' Pythons, oldest first. Raises CompareError."""
         asked = {self._package_of(name) for name in self._alike(base)}
-        return sorted({version for each in asked for version in releases.known(*each)}, key=order)
+        return sorted(
+            {version for each in asked for version in releases.available(*each)}, key=order
+        )
 
     def like(self, base: str, version: str) -> str:
         """Chooses the environment whose pins a new one copies: with wheels, nearest in release, the older of two."""
@@ -166,7 +168,7 @@ class Folder:
     def _releases_for(self, environment: str) -> list[str]:
         """Returns the releases that have wheels for an environment's Python; [] where the index cannot tell."""
         try:
-            return releases.known(*self._package_of(environment))
+            return releases.available(*self._package_of(environment))
         except CompareError:
             return []
 

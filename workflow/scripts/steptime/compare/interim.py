@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from steptime.plan import interim
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.spreads import Spread, known, priors, spread_of
+from steptime.statistics.spreads import Spread, combined, priors, spread_of
 from steptime.statistics.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, clearest
 
 # After how many pairs, and the share of the chance that is spent then.
@@ -46,7 +46,7 @@ def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> 
         by_kind.setdefault(kinds[cell], []).append(spread)
     spreads = priors(by_kind)
     return {
-        cell: intervals.ratio_of(logs[cell], known(spread, spreads.get(kinds[cell])))
+        cell: intervals.ratio_of(logs[cell], combined(spread, spreads.get(kinds[cell])))
         for cell, spread in own.items()
     }
 

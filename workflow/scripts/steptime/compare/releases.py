@@ -81,7 +81,7 @@ class Release:
 
 
 @cache
-def known(package: str, python: str) -> list[str]:
+def available(package: str, python: str) -> list[str]:
     """Returns the releases that have wheels for this Python, from the index. Raises CompareError."""
     asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
     done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)

@@ -146,7 +146,7 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
 def _by_run(pair: Pair, margin: float) -> dict[str, Any]:
     """Returns ratio, interval and verdict of a pair from the run's own table."""
     row = {"ratio": pair.ratio, "ratio_low": pair.low, "ratio_high": pair.high}
-    return row | {"known": pair.known, "verdict": word(pair.low, pair.high, margin)}
+    return row | {"known": pair.with_error, "verdict": word(pair.low, pair.high, margin)}
 
 
 def _apart(ratio: Ratio, of_means: Ratio, chance: float, margin: float) -> dict[str, Any]:

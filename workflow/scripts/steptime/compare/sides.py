@@ -13,7 +13,7 @@ import pandas as pd
 
 from steptime import project
 from steptime.carry import pack
-from steptime.cells import shard, trusted
+from steptime.cells import checked, shard
 from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
 from steptime.merge.summary import summarise
@@ -126,12 +126,12 @@ def read(folder: Path, name: str) -> Results:
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
         raise CompareError(f"{name} has no timed result: measure something there first.")
-    trusted.regular(paths)
+    checked.regular(paths)
     rows, samples, processes, logical = [], [], [], {}
     planned: list[int] = []
     machines: dict[str, dict[str, list[Path]]] = {}
     for path in paths:
-        row, table, footer = trusted.parts(path)
+        row, table, footer = checked.parts(path)
         row["platform"] = path.parent.parent.name
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
@@ -159,8 +159,8 @@ def read(folder: Path, name: str) -> Results:
 def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
     keys = {key(cell) for cell in cells.to_dict("records")}
     files = sorted(folder.glob("statistics/*.json"))
-    trusted.regular(files)
-    records = map(trusted.record, files)
+    checked.regular(files)
+    records = map(checked.record, files)
     # What release 1.1 wrote has no pairs: then they are estimated here.
     statistics = [Statistics.from_json(record) for record in records if "pairs" in record]
     known_here = [each for each in statistics if keys & each.words.keys()]
@@ -171,10 +171,10 @@ def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
     """Returns status and reason by a proof with the row's id, or a later one, where it differs from the shard."""
     files = [folder / "proofs" / name for name in pack.proofs_of(row)]
     files = [file for file in files if os.path.lexists(file)]
-    trusted.regular(files)
+    checked.regular(files)
     own = [
         proof
-        for proof in map(trusted.record, files)
+        for proof in map(checked.record, files)
         if proof.get("proof_id") == row["proof_id"]
         or proof.get("environment_digest", "") == row["environment_digest"]
     ]

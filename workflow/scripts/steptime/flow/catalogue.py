@@ -244,7 +244,7 @@ class Catalogue:
             ),
             "counters": (
                 counter.state,
-                lambda artefact: not (steps and counted_here) or counter.known,
+                lambda artefact: not (steps and counted_here) or counter.is_readable,
             ),
             "popularity": ("file not named", lambda artefact: configuration.popularity),
             "versions": (

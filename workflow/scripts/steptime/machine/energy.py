@@ -22,7 +22,7 @@ class Counter:
         self.total = 0
 
     @property
-    def known(self) -> bool:
+    def is_readable(self) -> bool:
         """Tells whether there are counters and all of them can be read."""
         return bool(self.last) and None not in self.last
 
@@ -31,11 +31,11 @@ class Counter:
         """Says that the counters can be read, or why not, for a reader of a table."""
         if not self.zones:
             return f"this machine shows no counters of its processors' energy in {self.folder}"
-        return "read" if self.known else f"this user may not read energy_uj in {self.folder}"
+        return "read" if self.is_readable else f"this user may not read energy_uj in {self.folder}"
 
     def read(self) -> float | None:
         """Returns the joules since this counter was made."""
-        if not self.known:
+        if not self.is_readable:
             return None
         now = [self._microjoules(zone) for zone in self.zones]
         for zone, before, after in zip(self.zones, self.last, now, strict=True):

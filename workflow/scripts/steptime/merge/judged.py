@@ -17,7 +17,7 @@ import numpy as np
 from shared import limits
 from shared.grouping import GROUPED
 from shared.precisions import marked
-from steptime.cells import trusted
+from steptime.cells import checked
 from steptime.plain import plural
 from steptime.plan.cell import carried, key_of, proof_name, reference_path, shard_path
 
@@ -121,7 +121,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 @cache
 def _proof(name: str) -> dict[str, Any]:
     path = Path(f"results/proofs/{name}.json")
-    return trusted.record(path) if path.exists() else {}
+    return checked.record(path) if path.exists() else {}
 
 
 def _reference(row: Row) -> tuple[float, float, str] | None:

@@ -13,7 +13,7 @@ from steptime.machine import interference
 from steptime.plain import plural
 from steptime.plan.cell import IDENTITY
 from steptime.statistics import intervals, words
-from steptime.statistics.spreads import KIND, is_odd, known, spread_of
+from steptime.statistics.spreads import KIND, combined, is_odd, spread_of
 from steptime.statistics.words import Statistics
 
 # Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
@@ -230,7 +230,7 @@ def _set_interval(cell: Row, statistics: Statistics) -> None:
     medians = list(cell["medians"].values())
     own = spread_of(intervals.logs_of(medians))
     prior = statistics.times.get(tuple(cell[name] for name in KIND))
-    cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(medians, known(own, prior))
+    cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(medians, combined(own, prior))
     mean = math.exp(fmean(intervals.logs_of([*cell["means"].values()])))
     if not cell["low"] <= mean <= cell["high"]:
         cell["marks"].append("mean apart")

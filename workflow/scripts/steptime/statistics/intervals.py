@@ -45,7 +45,7 @@ def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interv
     Georges, Buytaert and Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007 (repeat processes,
     not samples); Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (repeat at the level where
     the numbers vary). Logarithms, since what slows a process multiplies its times, and since the interval of a ratio is
-    then that of a difference. `spread` is that of one process (`statistics.spreads.known`).
+    then that of a difference. `spread` is that of one process (`statistics.spreads.combined`).
     """
     logs = logs_of(medians)
     return ratio_of(logs, spread or spread_of(logs)).interval

@@ -71,8 +71,8 @@ def _ratio(
 ) -> Ratio:
     """Returns the ratio of two runners in a place; its error is -1 where nothing is known of it."""
     one, other = (rows[runner] for runner in pair)
-    known = pairs.get((key(one), key(other)))
-    ratio = known.known if known else None
+    found = pairs.get((key(one), key(other)))
+    ratio = found.with_error if found else None
     return ratio or Ratio(log(one["seconds"] / other["seconds"]), -1.0, 1.0)
 
 

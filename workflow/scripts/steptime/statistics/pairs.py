@@ -16,7 +16,7 @@ import pandas as pd
 from steptime.plan.cell import IDENTITY, PLAIN, key_of
 from steptime.statistics.intervals import Ratio, ratio_of
 from steptime.statistics.ratios import in_trials, timed
-from steptime.statistics.spreads import KIND, Prior, Spreads, is_odd, known, spread_of
+from steptime.statistics.spreads import KIND, Prior, Spreads, combined, is_odd, spread_of
 from steptime.statistics.verdicts import EQUAL, ERROR, FASTER, NOT_DECIDED, SLOWER
 
 # What may differ between two results that are called equal.
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
         )
 
     @property
-    def known(self) -> Ratio | None:
+    def with_error(self) -> Ratio | None:
         """Returns the ratio with its error; None where nothing is known of it."""
         if self.error is None or self.degrees is None:
             return None
@@ -157,5 +157,5 @@ def _judged(logs: Sequence[float], means: Sequence[float], prior: Prior | None) 
         logs = means
     own = spread_of(logs)
     if not is_odd(own, prior):
-        return ratio_of(logs, known(own, prior))
+        return ratio_of(logs, combined(own, prior))
     return ratio_of(logs, own) if len(logs) > 2 else None

@@ -9,7 +9,7 @@ import pandas as pd
 from steptime.plan.cell import PLACE
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.spreads import KIND, Spreads, known, priors, spread_of
+from steptime.statistics.spreads import KIND, Spreads, combined, priors, spread_of
 
 # What makes a result decide nothing.
 DISTURBED = "disturbed"
@@ -36,7 +36,7 @@ def of_pairs(cells: pd.DataFrame, spreads: Spreads, of: str = "medians") -> dict
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         for (one, other), logs in in_trials(alike, of):
             if len(logs) > 1:
-                ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
+                ratio = intervals.ratio_of(logs, combined(spread_of(logs), spreads.get(kind)))
                 ratios |= {(one, other): ratio, (other, one): ratio.inverse}
     return ratios
 
@@ -60,7 +60,7 @@ def mean_of_result(cell: Row | pd.Series, spreads: Spreads, of: str = "medians")
 
 def _of_logs(logs: Sequence[float], cell: Row | pd.Series, spreads: Spreads) -> Ratio | None:
     prior = spreads.get(tuple(cell[name] for name in KIND))
-    return intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
+    return intervals.ratio_of(logs, combined(spread_of(logs), prior)) if len(logs) > 1 else None
 
 
 def timed(cells: pd.DataFrame) -> pd.DataFrame:

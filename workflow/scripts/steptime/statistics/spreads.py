@@ -81,7 +81,7 @@ def priors(
     }
 
 
-def known(own: Spread, prior: Prior | None) -> Spread:
+def combined(own: Spread, prior: Prior | None) -> Spread:
     """Combines a result's own variance with what the others say; without a `prior`, its own stays as it is."""
     if prior is None:
         return own

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common, curves, seeds
+from steptime.artefacts import common, curves, over_seeds
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
@@ -69,7 +69,7 @@ def _middle(rows: pd.DataFrame) -> Row:
     row = chosen.iloc[0].to_dict()
     for name in (*PARTS, READY):
         row[name] = pd.to_numeric(chosen[name]).median()
-    row["marks"] = seeds.marks_of(chosen[chosen["status"] == "ok"])
+    row["marks"] = over_seeds.marks_of(chosen[chosen["status"] == "ok"])
     row["repeats"] = len(chosen)
     row["total_seconds"] = sum(row[name] for name in PARTS)
     return row

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from steptime.artefacts import curves, seeds
+from steptime.artefacts import curves, over_seeds
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, judged
 from steptime.render import figures
@@ -24,12 +24,12 @@ SHOWN = [
         lambda row: f"{row['reached']} of {row['seeds']}",
         remarks=lambda row: [why(row)] if row["reason"] else [],
     ),
-    seeds.over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}"),
-    seeds.over_seeds("Seconds to it", "seconds"),
-    seeds.over_seeds("Seconds of an epoch", "epoch_seconds"),
-    seeds.over_seeds("Accuracy at the end", "accuracy", lambda share: f"{100 * share:.2f} %"),
-    seeds.over_seeds("Share of feeding", "feed_share", lambda share: f"{100 * share:.1f} %"),
-    seeds.over_seeds("Peak memory", "peak_memory_bytes", seeds.gibibytes),
+    over_seeds.column("Epochs to it", "epochs", lambda count: f"{count:g}"),
+    over_seeds.column("Seconds to it", "seconds"),
+    over_seeds.column("Seconds of an epoch", "epoch_seconds"),
+    over_seeds.column("Accuracy at the end", "accuracy", lambda share: f"{100 * share:.2f} %"),
+    over_seeds.column("Share of feeding", "feed_share", lambda share: f"{100 * share:.1f} %"),
+    over_seeds.column("Peak memory", "peak_memory_bytes", over_seeds.gibibytes),
 ]
 CURVE = ["label", "environment", "mode", "platform", "threads", "seed", "epoch", "elapsed"]
 CURVE += ["accuracy"]
@@ -44,7 +44,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     epoch that all seeds have; `feed_share` is the share of the time in which images were drawn.
     """
     trained, rows = judged(inputs.trained), []
-    for row, runs, own in seeds.by_cell(trained, inputs.frameworks):
+    for row, runs, own in over_seeds.by_cell(trained, inputs.frameworks):
         reached = runs[runs["status"] == "ok"]
         failed = runs[runs["status"] != "ok"]
         row["reached"] = len(reached)
@@ -60,9 +60,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             "host_joules": runs["host_energy_joules"],
             "peak_memory_bytes": runs["peak_memory_bytes"],
         }
-        rows.append(row | seeds.spread(values))
-    data = pd.DataFrame(rows, columns=seeds.with_spreads(COLUMNS, SPREAD))
-    seeds.describe(
+        rows.append(row | over_seeds.spread(values))
+    data = pd.DataFrame(rows, columns=over_seeds.with_spreads(COLUMNS, SPREAD))
+    over_seeds.describe(
         inputs,
         trained,
         "Median over the seeds, and from the least to the most of them where they differ. Epochs and seconds count "
@@ -70,7 +70,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "the seconds. Start values and the order of the images are the same in every framework, by seed; the masks "
         "of dropout are each framework's own.",
     )
-    return data, columns(data, SHOWN, seeds.HERE)
+    return data, columns(data, SHOWN, over_seeds.HERE)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import curves, seeds
+from steptime.artefacts import curves, over_seeds
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, Trained
 from steptime.render import figures
@@ -15,14 +15,16 @@ from steptime.render.words import environment_labels, facts, percent
 TABLE = [*CELL, "label", "environment_label", "seeds", "status", "reason"]
 # What the table says, where there is any of it.
 USED = {
-    "cpus": seeds.over_seeds("CPUs at work", "cpus"),
-    "cpu_share": seeds.over_seeds("Share of its CPUs", "cpu_share", percent),
-    "peak_memory_bytes": seeds.over_seeds("Peak memory", "peak_memory_bytes", seeds.gibibytes),
-    "device_share": seeds.over_seeds(
+    "cpus": over_seeds.column("CPUs at work", "cpus"),
+    "cpu_share": over_seeds.column("Share of its CPUs", "cpu_share", percent),
+    "peak_memory_bytes": over_seeds.column(
+        "Peak memory", "peak_memory_bytes", over_seeds.gibibytes
+    ),
+    "device_share": over_seeds.column(
         "Share of the time with work on the GPU", "device_share", percent
     ),
-    "peak_device_memory_bytes": seeds.over_seeds(
-        "Peak memory of the GPU", "peak_device_memory_bytes", seeds.gibibytes
+    "peak_device_memory_bytes": over_seeds.column(
+        "Peak memory of the GPU", "peak_device_memory_bytes", over_seeds.gibibytes
     ),
 }
 RUN = ["label", "environment", "mode", "platform", "threads", "seed"]
@@ -43,13 +45,13 @@ ROW_INCHES = 1.9
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (TABLE; of each of USED the median, `least_` and `most_` over the seeds) and the layout."""
     trained, rows = inputs.trained, []
-    for row, runs, _ in seeds.by_cell(trained, inputs.frameworks):
+    for row, runs, _ in over_seeds.by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
         row["status"] = "ok" if len(failed) < len(runs) else failed.iloc[0]["status"]
         row["reason"] = "" if failed.empty else failed.iloc[0]["reason"]
-        rows.append(row | seeds.spread(_used(row, runs, trained)))
-    data = pd.DataFrame(rows, columns=seeds.with_spreads(TABLE, USED))
-    seeds.describe(
+        rows.append(row | over_seeds.spread(_used(row, runs, trained)))
+    data = pd.DataFrame(rows, columns=over_seeds.with_spreads(TABLE, USED))
+    over_seeds.describe(
         inputs,
         trained,
         "Median over the seeds, and from the least to the most of them where they differ. CPUs at work are the CPU "
@@ -58,7 +60,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "process, images and judging included.",
     )
     shown = [column for name, column in USED.items() if data[name].notna().any()]
-    return data, columns(data, shown, seeds.HERE)
+    return data, columns(data, shown, over_seeds.HERE)
 
 
 def _used(row: Row, runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series]:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from steptime import networks
-from steptime.artefacts import common, curves, seeds
+from steptime.artefacts import common, curves, over_seeds
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import in_step
 from steptime.render import figures
@@ -19,11 +19,11 @@ COLUMNS += ["environment_label", "platform", "threads", "device", "epochs", "sta
 COLUMNS += ["marks"]
 # What is shown over the seeds, and drawn.
 SPREAD = {
-    "accuracy": seeds.over_seeds(
+    "accuracy": over_seeds.column(
         "Right on test images", "accuracy", lambda share: f"{100 * share:.2f} %"
     ),
-    "test_loss": seeds.over_seeds("Loss on test images", "test_loss"),
-    "epoch_seconds": seeds.over_seeds("Seconds of an epoch", "epoch_seconds", remarks=marked),
+    "test_loss": over_seeds.column("Loss on test images", "test_loss"),
+    "epoch_seconds": over_seeds.column("Seconds of an epoch", "epoch_seconds", remarks=marked),
 }
 SHOWN = [Column("Parameters", "parameters", count), *SPREAD.values()]
 PANEL_INCHES = 2.3
@@ -35,21 +35,23 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     trained = inputs.trained.only(runs[common.whole(runs)["network"].isin(list(numbers))])
     shared = in_step(trained)
     most = int(shared["epoch"].max()) if len(shared) else 0
-    for row, runs, epochs in seeds.by_cell(trained, inputs.frameworks):
+    for row, runs, epochs in over_seeds.by_cell(trained, inputs.frameworks):
         name = runs.iloc[0]["variant"] or row["network"]
         row |= {"network": name, "varied": float(numbers[name])}
         row |= {"epochs": most, "status": "ok", "reason": ""}
         row["parameters"] = networks.count_parameters(networks.specify(name, inputs.networks))
-        row["marks"] = seeds.marks_of(runs)
+        row["marks"] = over_seeds.marks_of(runs)
         own = shared[shared["key"].isin(epochs["key"])]
         if own.empty:
             row |= {name: runs.iloc[0][name] for name in ("status", "reason")}
         by_seed = own.groupby("key", sort=False)
         values = {name: by_seed[name].last() for name in ("accuracy", "test_loss")}
-        rows.append(row | seeds.spread(values | {"epoch_seconds": by_seed["seconds"].median()}))
-    data = pd.DataFrame(rows, columns=seeds.with_spreads(COLUMNS, SPREAD))
+        rows.append(
+            row | over_seeds.spread(values | {"epoch_seconds": by_seed["seconds"].median()})
+        )
+    data = pd.DataFrame(rows, columns=over_seeds.with_spreads(COLUMNS, SPREAD))
     data = data.sort_values("varied", kind="stable", ignore_index=True)
-    seeds.describe(
+    over_seeds.describe(
         inputs,
         trained,
         f"After {plural(most, 'epoch')} of plain stochastic gradient descent, as many as every training had that did "
@@ -57,7 +59,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "the least to the most of them where they differ.",
     )
     index: dict[str, Any] = {inputs.entry["quantity"]: lambda row: f"{row['varied']:g}"}
-    index |= {name: seeds.HERE[name] for name in ("Framework", "Here")}
+    index |= {name: over_seeds.HERE[name] for name in ("Framework", "Here")}
     return data, columns(data, SHOWN, index)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from shared.statistics import median
 from steptime.artefacts.common import place_of, ratio_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import by_cell, describe, gibibytes
+from steptime.artefacts.over_seeds import by_cell, describe, gibibytes
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import significant, why

@@ -62,7 +62,7 @@ def spread(values: dict[str, pd.Series]) -> dict[str, float]:
     return row
 
 
-def over_seeds(
+def column(
     heading: str,
     name: str,
     text: Callable[[float], str] = significant,

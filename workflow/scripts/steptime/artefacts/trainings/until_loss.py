@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shared.grouping import GROUPED
-from steptime.artefacts import curves
+from steptime.artefacts import curves, over_seeds
 from steptime.artefacts.common import ranks_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import by_cell, describe, marks_of, over_seeds, spread, with_spreads
 from steptime.merge import trainings
 from steptime.merge.trainings import CELL, NOT_REACHED
 from steptime.render import figures
@@ -38,11 +37,11 @@ def _why(row: Row) -> str:
 
 
 SHOWN = [
-    over_seeds("Seconds to the loss", "seconds", why_not=_why, remarks=marked),
+    over_seeds.column("Seconds to the loss", "seconds", why_not=_why, remarks=marked),
     Column("Of those on one device", "share", percent, kind="ratio"),
-    over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}", _why),
-    over_seeds("Seconds of an epoch", "epoch_seconds", why_not=_why, remarks=marked),
-    over_seeds("Loss at the end", "test_loss", why_not=_why),
+    over_seeds.column("Epochs to it", "epochs", lambda count: f"{count:g}", _why),
+    over_seeds.column("Seconds of an epoch", "epoch_seconds", why_not=_why, remarks=marked),
+    over_seeds.column("Loss at the end", "test_loss", why_not=_why),
     Column("Missed updates", "staleness", significant, kind="ours"),
     Column("Seeds that reached it", lambda row: f"{row['reached']} of {row['seeds']}"),
 ]
@@ -63,9 +62,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     trained, wanted = trainings.read(inputs.paths("cells")[0]), inputs.entry["loss"]
     rows = [
         row | _reached(runs, epochs, wanted)
-        for row, runs, epochs in by_cell(trained, inputs.frameworks)
+        for row, runs, epochs in over_seeds.by_cell(trained, inputs.frameworks)
     ]
-    data = pd.DataFrame(rows, columns=with_spreads(COLUMNS, SPREAD))
+    data = pd.DataFrame(rows, columns=over_seeds.with_spreads(COLUMNS, SPREAD))
     data["network_label"] = data["variant"].where(data["variant"] != "", data["network"])
     alone = data[data["devices"] == 1].set_index(ALIKE)["seconds"].to_dict()
     base = [alone.get(tuple(row[name] for name in ALIKE)) for row in data.to_dict("records")]
@@ -74,7 +73,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data["place"] = pd.factorize(pd.MultiIndex.from_frame(data[places]))[0]
     data = data.sort_values(["place", "devices", "exchange"], ascending=[True, True, False])
     data = data.drop(columns="place").reset_index(drop=True)
-    describe(
+    over_seeds.describe(
         inputs,
         trained,
         *_notes(inputs.entry, data),
@@ -113,7 +112,7 @@ def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> Row:
         "test_loss": by_seed["test_loss"].last(),
         "staleness": runs["staleness"].astype(float),
     }
-    row: Row = {"reached": within.ngroups, "marks": marks_of(runs)}
+    row: Row = {"reached": within.ngroups, "marks": over_seeds.marks_of(runs)}
     failed = runs[~runs["status"].isin(["ok", NOT_REACHED])]
     if len(failed):
         row |= {name: failed.iloc[0][name] for name in ("status", "reason")}
@@ -122,7 +121,7 @@ def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> Row:
         row |= {"status": NOT_REACHED, "reason": f"the least loss on the test images was {last}"}
     else:
         row |= {"status": "ok", "reason": ""}
-    return row | spread(values)
+    return row | over_seeds.spread(values)
 
 
 def _notes(entry: dict[str, Any], data: pd.DataFrame) -> list[str]:
