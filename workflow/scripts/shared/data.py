@@ -12,7 +12,7 @@ from .narrow import SEED
 
 TABLE_LENGTH = 1000003
 BATCH_SEED = SEED + 1
-# Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
+# For networks trained on real images: the (epoch, steps before) at whose learning rates they are fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))
 
 

@@ -6,12 +6,12 @@ from .specification import rate_of
 MASK = 1e-2
 # The same of a share: bfloat16 rounds a third several times. Seen is up to 1.6e-2.
 MASK_OF_SHARES = 3e-2
-# So far from its mean does the number of kept values stray by chance once in 10**9 draws.
+# By chance, the number of kept values is so many standard deviations from its mean once in 10**9 draws.
 SIGMAS = 6
 TELLTALE = 0.9
 # Up to this rate, two layers in a row show whether each layer has its own masks. Above it, they leave too few values.
 TWICE = 0.5
-# So often is a share of an attention seen: in its output, where each has a mask of its own if the output is dropped.
+# How often an attention's output shows each share; if the output is dropped, each copy has a mask of its own.
 COPIES = 2
 # How a layer is called, by the number of axes of a sample.
 PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
@@ -103,7 +103,7 @@ def _fault(layer, dropped, rate, steps, pairs, whole="", one=None, other=None, b
             return "{} drops the same {} {}".format(layer, dropped, where)
     if whole and (one == other).mean() > telling:
         return "{} drops neighbours together, such as {}".format(layer, whole)
-    # Of two steps that have nothing to do with each other, one alone keeps so many values.
+    # If two steps have independent masks, only one of them keeps at least so many values.
     alone = (1 - TELLTALE) * 2 * rate * (1 - rate)
     if whole and (abs(both * (1 - rate) - 1) < 2 * near).mean() < alone:
         return "{} drops the same {} in each step of a call".format(layer, dropped)

@@ -1,6 +1,6 @@
 """What both sides of the narrow proof must know."""
 
-# Of random start values; those of inputs follow it.
+# The seed of random start values; the seeds of inputs follow it.
 SEED = 20161
 
 # Batch normalisation needs several samples where the last maps are 2 x 2; more samples only add work.

@@ -2,11 +2,11 @@
 
 import collections
 
-# Of sums over ranks: the bytes of a number, the ways, and the role by whether it is the gradients.
+# For sums over ranks: the bytes of a number, the ways, and the role by whether the array is the gradients.
 BYTES = 4
 SUM, COPY = "all-reduce", "copy in memory"
 ROLES = {False: "an array", True: "the gradients"}
-# Of steps beside a slow rank: the states of all ranks.
+# For steps beside a slow rank: the states of all ranks.
 ALONE, SLOW = STATES = ("alone", "one slow")
 
 # `run(times)` computes it so many times and waits until that is done; `value()` is the result as numpy's array: for a

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 SEED = 1123
-# So many values stay in a processor's cache, and signs for some of them.
+# How many values stay in a processor's cache together with their signs.
 PART = 2**15
 SIGNS = 4 * PART
 PROJECTIONS = 16

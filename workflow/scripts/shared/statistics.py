@@ -21,7 +21,7 @@ def median_interval(values, confidence=CONFIDENCE):
     """
     ordered = sorted(values)
     n = len(ordered)
-    # Whole numbers: 2 to the power of 1024 is no float. `ways` says in how many ways `rank` values can be below.
+    # Integers, since 2 to the power of 1024 is no float. `ways` counts how `rank` values can be below the median.
     rank, ways, tail = 0, 1, 0
     outside = int(round((1 - confidence) * MILLION)) * 2**n
     while rank < n // 2:

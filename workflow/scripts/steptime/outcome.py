@@ -25,7 +25,7 @@ class Outcome:
     libraries: list[str] = field(default_factory=list)
     # From when to when it had the machine; None where it was not run.
     span: tuple[datetime, datetime] | None = None
-    # Of several ranks, what `Rank.facts` says of each, and what had gone over the loopback interface by each snapshot.
+    # For several ranks: `Rank.facts` of each, and the bytes over the loopback interface at each snapshot.
     ranks: list[dict[str, Any]] = field(default_factory=list)
     # The end of what each has printed.
     printed: str = field(default="", repr=False, compare=False)

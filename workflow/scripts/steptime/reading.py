@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-# Of libyaml, where PyYAML was built with it: ten times as fast.
+# libyaml's, if PyYAML was built with it: ten times as fast.
 _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -8,7 +8,7 @@ class Manifest(TypedDict):
 
     schema: int
     environment: str
-    # Of the pins and of the step that prepares it.
+    # The digest of the pins and of the step that prepares it.
     digest: str
     status: str
     reason: str
@@ -19,7 +19,7 @@ class Manifest(TypedDict):
     libraries: NotRequired[dict[str, Any]]
     # What was added to the packages, in words.
     prepared: NotRequired[dict[str, str]]
-    # Of one that failed: where it did, and whether the network was to blame.
+    # If it failed: on which machine, and whether the network was to blame.
     machine: NotRequired[str]
     passing: NotRequired[bool]
 
@@ -77,7 +77,7 @@ class Footer(TypedDict, total=False):
     rows_digest: str
     # Digest of the reference that its steps were compared with, '' of none.
     reference: str
-    # Of several ranks, what each used.
+    # What each of several ranks used.
     ranks: list[dict[str, Any]]
     # After which trials of its grid was looked at the comparisons, where a look asked for this process.
     looks: list[int]

@@ -45,7 +45,7 @@ def main():
         if event in LOADED:
             fields["libraries"] = usage.libraries()
         pipe.write(json.dumps(dict(fields, event=event)) + "\n")
-        # Whoever reads the pipe needs a CPU, which may be one of those that the next block is timed on.
+        # The reader of the pipe needs a CPU, which may be one that the next block is timed on.
         if event != "sample" or time.perf_counter() - told[-1] >= TELL_SECONDS:
             pipe.flush()
             told.append(time.perf_counter())

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import ranks
 
-# Of a cache line: two ranks that count do not write to the same one.
+# Bytes of a cache line, so that two ranks that count do not write to the same one.
 LINE = 64
 WAIT_SECONDS = 0.001
 _MADE = []
@@ -31,7 +31,7 @@ class Shared(object):
         places = [-(-4 * size // LINE) * LINE for size in sizes]
         self._rank = job.rank
         whole = self._map(job, LINE * job.ranks + sum(places))
-        # Of each rank the updates that it has made, and how many of others lay between its reading and its writing.
+        # For each rank, its updates so far, and how many updates of others came between its reading and its writing.
         self._counts = np.frombuffer(whole, np.int64, LINE // 8 * job.ranks).reshape(job.ranks, -1)
         self.arrays, start = [], LINE * job.ranks
         for size, place in zip(sizes, places):

@@ -90,7 +90,7 @@ AXES = {
     "TASKS": "task",
 }
 OFFERED = ("versions", "build")
-# Of a trainer; a task that asks for something else says so in its own OFFERED.
+# What a trainer has; a task that needs something else says so in its own OFFERED.
 TRAINED = ("parameters", "threads", "settings", "run", "weights")
 
 

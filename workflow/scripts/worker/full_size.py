@@ -35,9 +35,9 @@ GONE = 2.0**-14
 SINGLE_STEPS = 20
 # A parameter surely moves between two steps that change it by so many of its last places.
 FIRM = 64.0
-# So many steps are held at the end: what is left out of each second one is in one of them.
+# How many steps are compared at the end: an update that is left out in each second step is in one of them.
 END_STEPS = 2
-# So many has a block at most, since another trainer repeats it step by step.
+# The most steps of a block, since another trainer repeats it step by step.
 MOST_STEPS = 64
 # An optimiser other than SGD divides by averages that may be almost 0, and so do errors. A block that starts anew may
 # be off by this share of its change and of the first loss.
@@ -48,7 +48,7 @@ FAINT = 0.1
 BARELY, TRIES = 2.0**-30, 4
 # Masks that take a loss so many limits away do not give it back three times by chance.
 SIGNIFICANT = 30.0
-# So many times as far as our masks, or as near, may other ones take the first gradients in the median.
+# Other masks may take the first gradients so many times as far as ours, or as near, in the median.
 MASKED = 3.0
 # What stands still is moved by this part of its largest value: where the loss changes with it, it has a gradient.
 MOVED = 2.0**-6
@@ -83,7 +83,7 @@ class Proof(Judge):
         self.seconds, self.lacking, self.shows_gradients = 0.0, "", False
         # How many steps a block of samples has; the small parameters behind the first step.
         self.per_block, self.first = 1, {}
-        # Of the last samples: the weights before them, [(steps, loss)] of blocks, and what they made of each weight.
+        # For the last samples: the weights before them, [(steps, loss)] of blocks, and what they made of each weight.
         self.end = None
         # What stands still after the samples, and the weights with which it does.
         self.still = None
@@ -245,7 +245,7 @@ class Proof(Judge):
                 self.refuse(words.format(still[0], len(still) - 1))
 
     def _refuse_still(self, loss):
-        # Of a loss that is gone there is no gradient left.
+        # A loss that is almost 0 has no gradient left.
         gone = abs(loss) <= GONE * abs(self.reference.losses[0])
         if self.moving and not gone:
             self.refuse("after the samples, no small parameter changes in a step")
@@ -306,7 +306,7 @@ class Proof(Judge):
         found = []
         for name, (after, length, size) in reached.items():
             apart = sketch.apart(sketched(name, trainer.weights([name])[name]), after)
-            # Of a parameter that stands still, all that the other trainer makes of it.
+            # For a parameter that stands still, all that the other trainer makes of it.
             length, hidden = max(length, apart), PLACE * size
             limit = max(self.reference.parameters[name][2], least)
             if not length <= FAINT * hidden and limit < np.inf:

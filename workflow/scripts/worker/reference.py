@@ -55,7 +55,7 @@ class Reference(object):
     def start_values(self, spec):
         """Yields name and start values of each parameter, at which each gradient is shown."""
         for name, values in data.start_values(spec):
-            # Of a kernel, to each of its channels.
+            # In a kernel, each of its channels is moved.
             moved = (values.T + self.shifts[name]).T if name in self.shifts else values
             yield name, np.ascontiguousarray(moved)
 

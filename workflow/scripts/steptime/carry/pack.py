@@ -123,7 +123,7 @@ def opened(source: Path) -> Iterator[Path]:
         try:
             yield there
         except InputError as error:
-            # Of files as a user knows them, not where they were unpacked, and of no cell to measure there.
+            # Names files as the user does, not where they were unpacked, and no cell to measure there.
             text = str(error).replace(str(there), name)
             raise type(error)(
                 re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{checked.FETCH}", text)

@@ -18,7 +18,7 @@ from steptime.cells.mixed import under_another_name
 from steptime.cells.schema import STATUSES
 
 FETCH = "fetch it once more from the machine that made it, or leave it out"
-# Of a mini-batch, or of an epoch: a clock sees none that is shorter.
+# Seconds of a mini-batch or an epoch: no clock shows fewer, and none takes a day.
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 86400
 # A right framework's loss may be off by as much as itself, where it has all but gone after a step or two.
 MOST_OFF = 4.0

@@ -32,7 +32,7 @@ from steptime.supervisor.supervise import run_worker
 from steptime.tasks import TASKS
 
 MEMORY_SHARE = 0.9
-# Of the columns of a run's lines: environment, network, numbers.
+# Widths of the columns of a run's lines: environment, network, numbers.
 WIDTHS = (15, 8, 9)
 
 
@@ -211,7 +211,7 @@ class CellRun:
             footer["ranks"] = outcome.used_by_ranks()
         planned = run.facts().get("looks", [])
         if self.task.is_compared and interim.is_further(planned, self.cell["repeat"]):
-            # Who compares these rows with others must pay for the analyses that chose them.
+            # Comparisons with these rows must pay for the analyses that chose them.
             footer["looks"] = planned
         if self.task.is_watched:
             footer["resources"] = self.used.series()
@@ -276,7 +276,7 @@ class CellRun:
         waited, used_here = done.get("waited_seconds"), used
         first, *others = outcome.used_by_ranks() or [{}]
         for rank in others:
-            # Of the first, the worker itself has told.
+            # The worker itself has reported the first rank's.
             used += rank.get("cpu_seconds", 0.0)
             if rank.get("node") == first.get("node"):
                 used_here += rank.get("cpu_seconds", 0.0)

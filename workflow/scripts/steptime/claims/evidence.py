@@ -132,7 +132,7 @@ def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
     known += [part.rows.assign(grid=grid.name)[columns] for grid in grids for part in grid.parts]
     rows = pd.concat(known)
     rows = rows[(rows["status"] == "ok") & rows["seconds"].notna() & (rows["variant"] == "")]
-    # Of the first grid that has it.
+    # Each is taken from the first grid that has it.
     rows = rows[rows["grid"] == rows.groupby(place)["grid"].transform("first")]
     medians = rows.groupby([*place, "grid"], sort=False)["seconds"].median().reset_index()
     return medians.assign(framework=medians["environment"] + "." + medians["mode"])[ALONE]

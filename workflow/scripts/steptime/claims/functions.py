@@ -28,9 +28,9 @@ DRAW = "draw"
 # What a level of numbers to choose from is called: 'least 0', 'most 1' ..., those inside of others first.
 CHOICE = re.compile(r"(?P<which>least|most) (?P<at>\d+)")
 THE_OTHER = {"least": "most", "most": "least"}
-# Of single operations: which, and in which way it was computed.
+# Columns of single operations: which one, and how it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "device", "grid", "seconds"]
-# Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
+# Columns of variants that were trained for as many epochs: which one, who trained it, and what it reached.
 VARIED = ["network", "framework", "platform", "threads", "grid", "accuracy", "test_loss"]
 SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
 LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
@@ -155,7 +155,7 @@ def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.Dat
         words.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
     # A claim that does not speak of several devices is of one.
     rows = rows if "devices" in where else rows[rows["devices"] <= 1]
-    # Nor is it of devices that do not wait for one another; what a paper printed does not say.
+    # A call that names no exchange means devices that wait for one another; a paper's own numbers do not say it.
     if "exchange" not in where and "exchange" in rows:
         rows = rows[~rows["exchange"].isin([*GROUPED])]
     if "batch" not in where and scope.batches:
@@ -398,5 +398,5 @@ def _list(value: Any) -> list[Any]:
 _ALL: list[Callable[..., Any]] = [time, used, alone, varied, others, least, most, mean, larger]
 _ALL += [speedup, doubling, per_thread, empty, number, tally, steps_down, parameters]
 FUNCTIONS = {each.__name__: each for each in _ALL}
-# Those that select times.
+# The functions that select times.
 OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

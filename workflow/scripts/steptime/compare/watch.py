@@ -30,7 +30,7 @@ from steptime.statistics.verdicts import NOT_DECIDED
 SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": caveats.LEAST_STEPS}
 MARGIN = 0.03
 PLATFORM = "local-cpu"
-# So many pins that differ are named.
+# How many differing pins are named.
 NAMED = 8
 # Network, mini-batch, threads.
 Place = tuple[str, int, int]

@@ -39,7 +39,7 @@ ALWAYS_THERE = {"pip", "setuptools", "wheel"}
 BUILDS_WITH = ("setuptools", "wheel", "cython", "numpy")
 LONGEST = 600
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
-# Of uv, pip, curl and conda. An index that answers that it has no such package is no such case.
+# Messages of uv, pip, curl and conda. An index that answers that it lacks a package is not without a network.
 NO_NETWORK = re.compile(
     "dns error|could not resolve host|name or service not known|temporary failure in name resolution"
     "|network is unreachable|no route to host|connection refused|connection reset"
@@ -58,7 +58,7 @@ class Builder:
         self.python = prefix / "bin/python"
         self.supply = prepare.supplier(step)
         self.variables = installer.environment_variables()
-        # Who brings all packages along needs no installer.
+        # A step that supplies all packages needs no installer.
         self.uv = "" if self.supply else installer.find_uv()
         # What was printed last.
         self.printed = ""

@@ -77,7 +77,7 @@ class Catalogue:
             [name for name, keys in self._keys.items() if keys[0] in cells]
             for cells in (planned.passes, planned.operations)
         )
-        # Who trains, by environment and mode.
+        # The environments and modes that train.
         self._trainers = {f"{each.environment}.{each.mode}" for each in planned.trainings.values()}
         papers = planned.root.glob("resources/papers/*/*")
         self.paper_files = sorted(str(path.relative_to(planned.root)) for path in papers)
@@ -223,7 +223,7 @@ class Catalogue:
             "cells": (NO_CELLS, lambda artefact: artefact.made_of in self._keys),
             "every_cell": (NO_CELLS, lambda artefact: steps),
             "peaks": (NO_CELLS, lambda artefact: steps),
-            # Of a grid that times nothing, no machine is looked at.
+            # A grid that times nothing looks at no machine.
             "topologies": (NO_MACHINE if steps else NO_CELLS, lambda artefact: self.topologies),
             "trainings": (NO_CELLS, lambda artefact: self._trained_for(artefact.entry)),
             "images": (

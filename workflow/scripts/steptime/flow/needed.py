@@ -214,7 +214,7 @@ class Needed:
 
     def _environment_again(self, wildcards: Any) -> list[str]:
         name, current = wildcards.environment, self._planned.current
-        # Who asks for an environment has done something about what failed; `make environments` asks by its file.
+        # Asking for an environment by name means that its fault was repaired; `make environments` asks by its file.
         is_asked = {"environments", manifest_path(name)} & self._engine.asked_targets()
         stays = current.manifest(name) and (current.is_installed(name) or not is_asked)
         return [] if stays else _lying(manifest_path(name))

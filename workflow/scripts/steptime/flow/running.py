@@ -92,7 +92,7 @@ class Running:
             for file in self._engine.outputs_of_jobs()
             if re.match(r"results/(tables|figures|report)/", file) and file not in old
         ]
-        # Of the tables of times, the first of the catalogue that was made.
+        # The first table of times in the catalogue that was made.
         times = self._catalogue.times
         shown = next(
             (each for each in times if f"results/tables/{each.name}.parquet" in files), None

@@ -16,7 +16,7 @@ FAMILIES = {
     "RNN": {"lstm", "gru", "rnn"},
     "CNN": {"conv", "grouped_conv"},
 }
-# So many lines fewer are worth a block that repeats.
+# A block that repeats must save this many lines.
 WORTH_A_BLOCK = 4
 # Where the paths of modules stand.
 WIDTH = 60

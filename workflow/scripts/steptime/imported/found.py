@@ -6,7 +6,7 @@ from typing import Any
 from steptime.imported import views
 from steptime.imported.views import Misfit, Value, bare, fresh, shown
 
-# Of a parameter of ours: [name of the module's, how it is taken] whose parts stand side by side.
+# For one of our parameters: [name of the module's, how it is taken], whose parts are side by side.
 Source = list[tuple[str, str]]
 
 

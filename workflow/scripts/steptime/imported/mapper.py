@@ -45,7 +45,7 @@ NEAREST = {
     "steps in another order": "batch_first=True, or a transpose in front of it and behind it",
     "with a mask that is not causal": "is_causal=True, or no mask",
 }  # fmt: skip
-# Of an attention that is written out, beside its softmax.
+# The operators of a written-out attention, besides its softmax.
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum"}
 
 

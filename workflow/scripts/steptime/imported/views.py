@@ -32,7 +32,7 @@ class Value:
     axes: tuple[Atoms, ...]
     dims: tuple[Atoms, ...]
     fixed: dict[Atom, int] = field(default_factory=dict)
-    # Of what only an attention takes: the base by which heads are turned, and how many queries have each of them.
+    # Only an attention takes these: the base by which heads are turned, and how many queries share each of them.
     turned: float = 0.0
     repeated: int = 1
 

@@ -39,7 +39,7 @@ def _take(kind: int) -> int | None:
             while folder:
                 file = _open(path)
                 _lock(file, kind)
-                # Who cleans such folders may have removed it meanwhile: then others lock another one.
+                # A program that cleans such folders may have removed it meanwhile: then others lock another file.
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(file), os.stat(path)):
                         return file

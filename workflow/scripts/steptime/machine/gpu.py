@@ -157,7 +157,7 @@ class Watch:
         self.used: int | None = None
         self.peak: int | None = None
         self.millijoules: list[int | None] = []
-        # Of each window in which samples are taken, its readings: (seconds, milliwatts).
+        # For each window in which samples are taken, its readings: (seconds, milliwatts).
         self.power: list[list[tuple[float, int]]] = []
         self.shares: list[float] = []
         self.megahertz: list[int] = []

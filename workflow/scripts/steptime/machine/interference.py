@@ -10,7 +10,7 @@ from shared.disturbance import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
 from steptime.machine import cgroups
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# Nor may the clock lose a tenth of its rate.
+# The clock may not lose a tenth of its rate either.
 LEAST_FREQUENCY_RATIO = 0.9
 # What `between` gives.
 MEASURED = ("foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds")

@@ -34,7 +34,7 @@ def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     deadline = time.monotonic() + ENDING_SECONDS
-    # Who is killed may have started one more, and who is left of its children comes to this process.
+    # A killed process may have started another one, and its children that are left come to this process.
     while left := set(children(os.getpid())) - others:
         for pid in (member for orphan in left for member in family(orphan)):
             with suppress(OSError):

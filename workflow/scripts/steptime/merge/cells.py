@@ -70,7 +70,7 @@ def merge(
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     shown_by = run.facts().get("shown_by", {})
-    # Of those other cells that show the gradients of these.
+    # The other cells that show the gradients of these.
     own, others = set(keys), dict.fromkeys(shown_by.get(key, key) for key in keys)
     paths = [Path(shard_path(key)) for key in others if key not in own]
     siblings = [shard.read_parts(path)[0] for path in paths if path.exists()]
@@ -96,7 +96,7 @@ def merge(
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
-    # Of a machine with GPUs, only cells on them know by what their energy is.
+    # On a machine with GPUs, only cells on GPUs know how their energy is measured.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     declared = footer["worker"].get("ready", {}).get("settings", {})
     if is_told := was_told(declared):
@@ -111,7 +111,7 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
         software = known["software"][row["environment"]] = footer["software"] | {
             "settings": settings
         }
-    # Of each mode: it may be another framework's, as a backend of Keras is.
+    # By mode, since a mode may compute with another framework, as backends of Keras do.
     if footer["software"].get("libraries"):
         runner = f"{row['environment']}.{row['mode']}"
         known["arithmetic"].setdefault(runner, dict(footer["software"]["arithmetic"]))

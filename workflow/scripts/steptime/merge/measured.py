@@ -22,7 +22,7 @@ DESCRIPTION = b"steptime"
 MADE_FOR_PROCESSORS = {"OpenBLAS", "MKL", "ATLAS", "BLIS"}
 # What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
 ARITHMETIC = ["vector", "blas", "at_run_time"]
-# Of OpenBLAS's codes, those for AVX2 that it may choose by itself on a processor that has more.
+# OpenBLAS's codes for AVX2 that it may choose by itself on a processor that has more.
 AVX2_CODE = re.compile(r"\bruns (?:Haswell|Zen|Excavator)\b")
 
 
@@ -57,7 +57,7 @@ class Measured:
     def timed_region(self) -> str:
         """Returns the timed region in words; '' where nothing was timed."""
         regions = self.cells.loc[self.cells["status"] == "ok", "timed_region"].dropna()
-        # That of several devices has their exchange besides.
+        # The longest, since several devices also have their exchange in it.
         return region_text(max(regions, key=len)) if len(regions) else ""
 
     @property

@@ -58,7 +58,7 @@ def main() -> None:
     in_order = sorted(added, key=list(plan.cells).index)
     write_json(options.output, {"cells": in_order, "minutes": facts["minutes"]})
     lasting = sum(costs[name] for name in chosen)
-    # Of pairs of another machine nothing is said.
+    # Nothing is said of another machine's pairs.
     why_none = (NO_MINUTES if hopeful else NO_RUNS) if here else ""
     _tell(len(compared), len(still_open), options.trial - 1, len(chosen), lasting, why_none)
     new = [plan.cells[name] for name in added if not Path(shard_path(name)).exists()]
@@ -69,7 +69,7 @@ def main() -> None:
 
 def decidable(pairs: Iterable[Pair]) -> dict[Pair, int]:
     """Returns the pairs that MOST_RUNS more runs may decide, with how many may be needed."""
-    # Of what was disturbed nothing is known yet.
+    # One run, where all that is known was disturbed.
     needed = {pair: further_runs(pair) if pair.low is not None else 1 for pair in pairs}
     return {pair: runs for pair, runs in needed.items() if runs is not None}
 

@@ -16,7 +16,7 @@ from steptime.statistics import intervals, words
 from steptime.statistics.spreads import KIND, combined, is_odd, spread_of
 from steptime.statistics.words import Statistics
 
-# Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
+# The letters of a reason that tables show, since longer ones would fill them, and the words for where the rest is.
 MOST_LETTERS = 500
 SHORTENED = " ... (shortened: the shard or the proof has it whole)"
 FACTS = ["framework", "framework_version", "machine_id", "timed_region", "parameters"]
@@ -40,7 +40,7 @@ MEASURED: dict[str, Callable[[list[Any]], Any]] = {
     "proven_gradients": any,
 }
 COLUMNS = [*IDENTITY, *FACTS, "status", "reason", "seconds", "low", "high", "samples", "repeats"]
-# Of what claims compare, what each process used, by its number as `medians` have it.
+# What claims compare of each process, by its number, as in `medians`.
 BY_REPEAT = {name: f"{name}_by_repeat" for name in ("effective_threads", "peak_memory_bytes")}
 COLUMNS += ["looks", "medians", "means", *BY_REPEAT.values(), *MEASURED, "marks", "word"]
 # Effective threads per thread asked for. Above OVERSUBSCRIBED a cell used more threads than it should; below IDLE, some

@@ -82,7 +82,7 @@ def of_table(table: pa.Table, source: str) -> Trained:
     usual = (runs["variant"] == "") & (runs["dataset"] == runs["whole_dataset"])
     named = runs.assign(variant=runs["label"].where(~usual, ""))
     cells = summarise(named, logical_cores(known["machines"]))
-    # Of a training, the mini-batch belongs to the network.
+    # In a training, the mini-batch belongs to the network.
     cells["batch"] = None
     times = Measured(rows, cells, known["machines"], known["software"], source)
     return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])

@@ -23,7 +23,7 @@ SOURCES: dict[int, dict[str, Any]] = {
     2: {"kind": "one_hot", "shape": [16, 32]},
     3: {"kind": "image", "shape": [4, 12, 12]},
 }
-# Of an attention, and its options by which a framework may take another way.
+# The sizes of an attention, and its options for which a framework may have another way.
 HEADS, STEPS, ROTARY = 2, 16, 10000.0
 WAYS = ("causal", "kv_heads", "rotary")
 
@@ -59,7 +59,7 @@ def _of_values(kind: str, rate: float, rank: int, batch: int) -> dict[str, Any]:
         *(["flatten"] if rank == 3 else []),
         {"dense": {"units": labels + 1}},
     ]
-    # Of whole samples, so many steps drop enough of them.
+    # With whole samples, as many steps as drop enough of them.
     steps = math.ceil(DROPPED / (rate * batch)) if LAYERS[kind].drops == "samples" else 2
     return _network(SOURCES[rank], layers, steps)
 

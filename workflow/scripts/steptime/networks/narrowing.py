@@ -63,7 +63,7 @@ def _divided(entry: Entry, by: int) -> Entry:
         source["vocabulary"] = min(source["vocabulary"], WORDS)
         source["shape"] = [min(source["shape"][0], STEPS)]
     elif source["kind"] == "image":
-        # Of few channels, as colours are, no layer has more.
+        # An image has few channels, as colours are, and no layer has more.
         pass
     else:
         *steps, features = source["shape"]

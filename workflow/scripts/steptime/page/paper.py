@@ -32,7 +32,7 @@ from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 
 PACKS, PAGES = Path("resources/packs"), Path("docs/papers")
-# So many digits of a commit name it.
+# How many digits name a commit.
 SHORT = 8
 # Which facts say where and when; others say with what.
 PLACE = re.compile(r"Measured on |Date ")

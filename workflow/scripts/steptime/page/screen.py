@@ -68,7 +68,7 @@ def seconds_again(inputs: Inputs) -> float:
 
 def _rows(inputs: Inputs) -> pd.DataFrame:
     rows, _ = ratios.table(inputs)
-    # Of PyTorch's own versions.
+    # PyTorch's own versions end so.
     return rows.assign(framework_label=rows["framework_label"].str.replace("+cpu", "", regex=False))
 
 

@@ -15,7 +15,7 @@ from steptime.plain import plural
 from steptime.run import progress
 
 REPORT = Path("results/report/index.html")
-# So many tables and figures are named one by one.
+# How many tables and figures are named one by one.
 FEW = 6
 INTERRUPTED = (
     " The run did not end well; what was measured is kept, and the same command goes on from here."

@@ -140,7 +140,7 @@ def load(
     is_path = chosen.suffix in (".yaml", ".yml")
     path = chosen if is_path else grids / f"{config['grid']}.yaml"
     known = sorted(file.stem for file in grids.glob("*.yaml"))
-    # Of `os.path`: one with a name that is too long, or in a folder that is shut, is no file.
+    # By `os.path`, for which a name that is too long, or in a folder that is shut, is no file.
     if not (os.path.isfile(path) if is_path else config["grid"] in known):
         where = "config/grids/, nor is that the path of a .yaml file"
         raise ConfigurationError(unknown("grid", config["grid"], known, where))

@@ -136,7 +136,7 @@ def _short(summary: Any) -> str:
     return summary.hexdigest()[:16]
 
 
-# Of another version of this module or of Python, nothing that was kept is taken.
+# What another version of this module or of Python has kept does not count.
 _OWN = [file_digest(Path(__file__)), *sys.version_info[:2]]
 
 

@@ -12,7 +12,7 @@ from steptime.say import say
 
 # What Snakemake writes down before the first job, and more.
 LEAST_BYTES = 2**16
-# Of files below results/.
+# The endings of files below results/.
 ENDINGS = (".parquet", ".csv", ".md", ".html", ".tex", ".svg", ".png", ".json", ".npz")
 
 

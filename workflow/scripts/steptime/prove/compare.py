@@ -362,7 +362,7 @@ def _hold(driven, before, steps, reached, loss, wanted, noise=None):
             unexplained = max(0.0, distance - steps * ROUNDING * size - by_noise)
             strict[name] = float(unexplained / np.linalg.norm(updated - before[name]))
     worst, moved = max(near, key=near.get), max(strict, key=strict.get)
-    # Of a loss that is nearly gone, an error of the logarithm may be much.
+    # In a loss that is almost 0, an error of the logarithm may be large.
     error, reason = max(0.0, abs(loss - wanted.loss) - LOGARITHM) / abs(wanted.loss), ""
     if strict[moved] > TOLERANCES["later_update"]:
         reason = f"{moved} is wrong after {{when}}: off by {strict[moved]:.2g} of the way it should have gone"

@@ -59,7 +59,7 @@ def reference(spec: dict[str, Any], batch: int, precision: str) -> dict[str, np.
     wanted, scale, limit = known(spec, batch, precision)
     return {
         "outputs": evaluation.projected(wanted),
-        # Of the outputs themselves: two samples may differ by chance in nothing that the signs of one number show.
+        # By the outputs themselves, since two samples may by chance be alike in the one number of a projection.
         "outputs_spread": np.array(scale),
         "outputs_limit": np.array(limit),
     }

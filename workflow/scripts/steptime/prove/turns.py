@@ -17,7 +17,7 @@ from steptime.prove import golden
 from steptime.prove.compare import TOLERANCES, Proof, driven_by, hold
 from steptime.prove.training import FED_LOSS, FED_UPDATE, farthest
 
-# Of TOGETHER updates of a group, how many may be lacking or too many: less than one.
+# How many of a group's TOGETHER updates may be lacking or too many: less than one.
 HALF = 0.5
 
 

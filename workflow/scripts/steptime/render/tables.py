@@ -21,14 +21,14 @@ from jinja2 import Environment, FileSystemLoader
 DESCRIPTION = b"steptime"
 
 DASH = "–"
-# Whose numbers a row has, and what divides the footnotes of one place: no plain text has a line's end in it.
+# Whose numbers a row has, and what separates the footnotes of one place: plain text has no line's end in it.
 OURS, PAPER = "ours", "paper"
 SEPARATOR = "\n"
 LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
 # In letters: from where on a column of a longtable is not made wider, what its narrowest gets, and what each for notes.
 WIDE, NARROW, SPARE = 24, 12, 2
-# Of which type columns are, by their names; all others are numbers.
+# The types of columns, by name; all others are numbers.
 TYPES = {
     pa.large_string(): set(
         "above_label above_runner asks basis below_label below_runner blas bounds claim column "

@@ -34,11 +34,12 @@ KINDS = {
 INSTALL, USUAL_MB, FURTHER = 15.0, 700, 15.0
 # Operations a second and thread, and how many steps a run and a reference compute.
 SPEED, STEPS, STEPS_OF_REFERENCE = 150e9, 12, 30
-# So many epochs has a training where nothing ends it before; each takes so many times as long as its operations.
+# How many epochs a training has unless something ends it before, and how many times as long as its operations each
+# takes.
 EPOCHS, FED = 5, 3.0
 # A run that shows the gradients of others takes as long as so many of them.
 SHOWS = 2.0
-# So many seconds of guesses are worth as much as what an environment has shown.
+# How many seconds of guesses count as much as what an environment has shown.
 WORTH = 20.0
 
 

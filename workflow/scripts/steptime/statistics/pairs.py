@@ -78,7 +78,7 @@ def pairs_of(cells: pd.DataFrame, spreads: Spreads) -> list[Pair]:
             both: (_judged(logs, means.get(both, logs), prior), len(logs))
             for both, logs in in_trials(alike)
         }
-        # Whoever measures on until a pair is decided has more chances to err: half of the error is kept for that.
+        # Who measures until a pair is decided has more chances to be wrong: half of the error is kept for that.
         goes_on = "looks" in alike and any(bool(looks) for looks in alike["looks"])
         chance = ERROR / max(len(ratios), 1) / (2 if goes_on else 1)
         keys = {at: key(row) for at, row in zip(alike.index, alike.to_dict("records"), strict=True)}

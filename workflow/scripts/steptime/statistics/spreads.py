@@ -21,7 +21,7 @@ KIND = ["platform", "task", "device", "devices", "threads"]
 # What real runs say of the degrees of freedom before any of this run's: log normal. Large grids overrule it.
 USUAL_DEGREES, SPREAD_OF_DEGREES = 4.0, 0.3
 CANDIDATES = np.geomspace(1, 100, 47)
-# Of the median: a smaller variance is a coincidence, whose logarithm would mean too much.
+# A share of the median: a smaller variance is a coincidence, whose logarithm would mean too much.
 FLOOR = 1e-5
 # Below this chance, a variance is called odd.
 ODD = 0.01

@@ -10,7 +10,7 @@ from steptime.statistics.intervals import Ratio
 FASTER, SLOWER, EQUAL, NOT_DECIDED = "faster", "slower", "equal", "not decided"
 # The chance that any word of a table is wrong.
 ERROR = 0.05
-# Of a ratio in a mean.
+# The least degrees of freedom of a ratio in a mean.
 LEAST_DEGREES = 5.0
 
 

@@ -102,7 +102,7 @@ class NodeTask:
     address: str
     interface: str
     port: int
-    # Of the first rank alone: for a server, and where the others' links arrive.
+    # Only for the first rank: a port for a server, and the port for the others' links.
     server: int
     links: int
 
@@ -235,7 +235,7 @@ def _gathered(
             connection, _ = server.accept()
             stack.callback(_hang_up, connection)
             message = heard(connection)
-            # Whoever else comes is not spoken to.
+            # Nothing is said to anyone else who connects.
             if hmac.compare_digest(str(message.pop("secret", "")), secret):
                 number = message.pop("rank")
                 tasks[number] = NodeTask(connection, **message)
@@ -285,7 +285,7 @@ def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> 
 
 def _tell(connection: socket.socket, **words: Any) -> None:
     connection.settimeout(ANSWER_SECONDS)
-    # Who has gone is missed when it is to answer.
+    # An end that has gone is missed when it has to answer.
     with suppress(OSError):
         connection.sendall(json.dumps(words).encode() + b"\n")
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Who looks twice a second and comes later was stopped or had no CPU: what went on meanwhile is not known.
+# This process looks twice a second. If it comes later, it was stopped or had no CPU, and what went on is not known.
 MOST_SECONDS = 1.0
 # All but a hundredth of a window's seconds are in its samples. Where samples have less than this share of the window,
 # less one second, the worker's clock is wrong.

@@ -57,7 +57,7 @@ class Watch:
             return
         shares = self.devices.shares[-1:] if self.devices else []
         device = (shares[0] if shares else None, self.devices.used if self.devices else None)
-        # Of the children that have ended too.
+        # With children that have ended.
         cpu = sum(sum(times[:4]) for times in used)
         resident, _ = processes.memory(pid)
         if not resident:

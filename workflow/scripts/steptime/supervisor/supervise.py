@@ -36,7 +36,7 @@ ABOVE = os.environ.get("STEPTIME_RUN")
 RUN = next((pid for pid in processes.ancestors() if str(pid) == ABOVE), None)
 # What frameworks say where somebody has taken a port that was free.
 TAKEN = ("address already in use", "address in use", "not start grpc server", "failed to bind")
-# So often the ranks of a cell are given other ports.
+# How often the ranks of a cell get other ports.
 MOST_PORTS = 3
 # What came before it is left out: other programs had CPU time meanwhile.
 AGAIN = "again"
@@ -318,7 +318,7 @@ def _last_stage(outcome: Outcome) -> str:
 
 def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:
     words = os.strerror(errno.ENOSPC)
-    # Of each folder, or of what is left of its path.
+    # Each folder, or what is left of its path.
     there = [next(filter(Path.exists, (at, *at.parents))) for at in (log.parent, scratch)]
     if words in reason and min(shutil.disk_usage(at).free for at in there) < LEAST_FREE_BYTES:
         raise OSError(errno.ENOSPC, words, str(log))

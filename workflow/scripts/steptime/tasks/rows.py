@@ -67,7 +67,7 @@ EPOCHS = Rows(
     {"epoch": "int32", "steps": "int32"} | dict.fromkeys(NUMBERS, "float64"),
     lambda outcome: outcome.epochs,
 )
-# Of each operation a row for each sample, or one that says why there is none.
+# A row for each sample of each operation, or one that says why there is none.
 OPERATIONS = Rows(
     dict.fromkeys(("part", "role", "way"), "string")
     | {"flops": "int64", "error": "float64", "cpus": "float64", "lacking": "string"}

@@ -38,7 +38,7 @@ def main() -> None:
                 gc.freeze()
                 if os.fork() == 0:
                     _answer(connection)
-    # Who copies the project's folder could not copy it.
+    # A socket would stop whoever copies the project's folder.
     Path(ADDRESS).unlink(missing_ok=True)
 
 
@@ -47,7 +47,7 @@ def _answer(connection: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if number := os.fork():
         _, status = os.waitpid(number, 0)
-        # Who asked may be gone, as after Ctrl-C.
+        # The other end may be gone, as after Ctrl-C.
         with suppress(OSError):
             connection.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
         os._exit(0)

@@ -153,7 +153,7 @@ def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
         entry["name"]: functools.reduce(operator.mul, entry["shape"])
         for entry in spec["parameters"]
     }
-    # Of a short block, all that is left may be no more than noise of two readings.
+    # In a short block, what is left may be no more than noise of two readings.
     short = int(math.ceil(timing.BLOCK_SECONDS / max(block_seconds, 1e-9)))
     if short > 1:
         per_block, block_seconds = short * per_block, short * block_seconds

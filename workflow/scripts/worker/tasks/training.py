@@ -29,7 +29,7 @@ from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
 OFFERED = contract.TRAINED + ("train", "scores")
 
 WHITE = 255.0
-# Of what a network is fed besides test images.
+# The seed of what a network is fed besides test images.
 JUDGING_SEED = 1
 # More than any training has, so that no two epochs of any two seeds are in the same order.
 EPOCHS = 10000
@@ -49,7 +49,7 @@ def run(loaded, job, emit):
     )
     used = usage.so_far()
     if job["ranks"] > 1:
-        # Those of all ranks must be the same.
+        # The weights of all ranks must be the same.
         trainer.weights()
     emit("trained", stopped=stopped, kernel=kernel_counters())
     emit("done", peak_memory_bytes=peak_memory(), **used)
@@ -168,7 +168,7 @@ def _bound(outputs, targets):
     return (decoded * _entropy(outputs[:, :decoded], targets) + apart) / outputs.shape[1]
 
 
-# Of each loss: what a network is fed and asked for, of pixels and labels; and what it loses of each sample.
+# For each loss: inputs and targets from pixels and labels, and the loss of each sample.
 _LESSONS = {
     "softmax_cross_entropy": (_classified, _surprise),
     "binary_cross_entropy": (_given_back, _entropy),

@@ -18,7 +18,7 @@ COLUMNS += ["predicted", "ratio", "hidden", "exchange_seconds"]
 OF_SHARE, OF_ALL = "of the share", "of all, divided"
 NO_STEP = "no step on one device of this kind was timed"
 NO_SUM = "no sum over these ranks was timed ('sums' under 'parts' of the grid)"
-# Whose sums are those of a cell: all but the network and its mini-batch.
+# What a cell has in common with its sums: all but the network and its mini-batch.
 PLACE = ["platform", "environment", "mode", "precision", "devices", "exchange", "threads"]
 
 
@@ -57,7 +57,7 @@ def sums_of(inputs: Inputs) -> pd.DataFrame:
     if known.empty:
         return pd.DataFrame(columns=[*PLACE, "bytes", "seconds"])
     named = [*PLACE, "bytes"]
-    # Of processes, then of what they came to.
+    # First the median of each process, then over processes.
     medians = known.groupby([*named, "repeat"])["seconds"].median().reset_index()
     return medians.groupby(named)["seconds"].median().reset_index()
 

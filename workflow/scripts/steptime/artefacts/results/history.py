@@ -31,14 +31,14 @@ from steptime.render.words import (
 COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]
 COLUMNS += ["reason", "marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", "vector", "at_run_time"]
-# Of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
+# Colours of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
 DRAWN = {
     "FCN": ("#0072B2", "#56B4E9"),
     "CNN": ("#D55E00", "#E69F00"),
     "RNN": ("#009E73", "#8FD3B6"),
     "Transformer": ("#CC79A7", "#7F4A6B"),
 }
-# Of a network of another family, as people call theirs.
+# For networks of another family, such as users' own.
 OTHER = ("#000000", "#777777")
 MARKERS = ("o", "s", "^", "D")
 PANEL_INCHES = 2.1

@@ -27,12 +27,12 @@ from steptime.render.words import (
 
 SECONDS, FORWARD = ["seconds", "low", "high"], ["forward", "forward_low", "forward_high"]
 COLUMNS = [*common.NAMED, "marks", "layer", "times", *SECONDS, "share", *FORWARD]
-# Of which a framework has one time for each layer.
+# For each of these, a framework has one time for each layer.
 RUNNER = ["platform", "environment", "mode", "precision", "threads"]
 BETWEEN, WHOLE = "between layers", "the whole step"
 # Above this share between layers, such as of what a compiler joins, the layers alone explain nothing.
 MOST_BETWEEN = 0.3
-# So many layers of a bar have names, and an explanation so many differences.
+# How many layers of a bar have names, and how many differences an explanation names.
 DRAWN, NAMED = 6, 3
 CHANCE = 0.05
 NO_INTERVAL = "fewer than two undisturbed runs"

@@ -16,7 +16,7 @@ from steptime.statistics.words import FASTEST, NOT_DECIDED, places
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
 OVERALL = ["overall", "overall_low", "overall_high", "overall_word", "overall_networks"]
-# Of all pairs of a table: how many are not decided, how many of these further runs would decide, and in which time.
+# How many pairs a table has, how many are not decided, how many of these further runs would decide, and in which time.
 OPEN = ["compared_pairs", "open_pairs", "decidable_pairs", "seconds_to_decide"]
 COLUMNS += ["low", "high", "verdict", *OVERALL, *OPEN]
 # A precision has tables of its own: nobody chooses a framework by the mean of two.

@@ -23,7 +23,7 @@ from steptime.render.words import (
 
 # The parts of a start, in the order in which they pass, with what they are called.
 PARTS = {"import_seconds": "import", "build_seconds": "build", "first_step_seconds": "first step"}
-# Of the processes of several devices: from their start until each has built its network.
+# Cells on several devices note this: seconds from the start of their processes until each has built its network.
 READY = "ready_seconds"
 NOT_NOTED = "measured before this was noted"
 COLUMNS = [*IDENTITY, "framework", "network_label", "framework_label", "status", "reason", "marks"]
@@ -99,7 +99,7 @@ def _index(data: pd.DataFrame) -> dict[str, Any]:
     return named | {"Devices" if ranks else "Threads": place}
 
 
-# Of Okabe and Ito (Color Universal Design, 2008), told apart by lightness too; frameworks' colours mean frameworks.
+# Colours of Okabe and Ito (Color Universal Design, 2008) that also differ in lightness; frameworks have others.
 COLOURS = ("#4D4D4D", "#009E73", "#E69F00")
 BAR_INCHES = 0.175
 GAP = 0.9  # bars between two networks

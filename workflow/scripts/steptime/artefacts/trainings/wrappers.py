@@ -14,7 +14,7 @@ from steptime.render.columns import Column, Row, columns
 from steptime.render.words import significant, why
 from steptime.statistics import intervals
 
-# Of what stands above, and of what is below it.
+# What is measured both with the layer above and without it.
 MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]
 COLUMNS = [*PLACE, "network_label"]
 COLUMNS += [f"{side}_{name}" for side in ("above", "below") for name in MEASURED]

@@ -45,7 +45,7 @@ def digest(name: str) -> str:
     """Returns the digest of what a step does, with the modules of this folder that it imports; '' for no step."""
     if not name:
         return ""
-    # Of this folder alone: an edit elsewhere in the workflow makes no other environment.
+    # Only files of this folder count: an edit elsewhere in the workflow makes no other environment.
     files = digests.closure(FOLDER / f"{name}.py")
     return digests.code_digest(
         file for file in files if file.parent == FOLDER and file != Path(__file__)

@@ -49,7 +49,7 @@ def supply(
         # With the files of links that lie in those folders themselves.
         lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders]
         (own / "installed.pth").write_text("".join(lines))
-        # Whoever looks for NVIDIA's libraries looks below the environment.
+        # Programs look for NVIDIA's libraries below the environment.
         for place in (Path(folder) / "nvidia" for folder in folders):
             if place.is_dir() and not (own / "nvidia").exists():
                 (own / "nvidia").symlink_to(place)

@@ -109,9 +109,9 @@ class LayerKind:
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    # Those that it may have and that adapters declare (`OPTIONS`), each with the smallest network that tells of it.
+    # Keys that it may have and that adapters declare (`OPTIONS`), each with the smallest network that shows it.
     options: dict[str, Example] = field(default_factory=dict)
-    # Those that may be [of rows, of columns], which is the option `SIDES`.
+    # Keys that may be [of rows, of columns], which is the option `SIDES`.
     sided: tuple[str, ...] = ()
     # What stands behind those of `needs` and `options` that are no sizes.
     values: dict[str, Values] = field(default_factory=dict)

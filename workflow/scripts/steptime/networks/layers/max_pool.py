@@ -22,7 +22,7 @@ def forward(node, own, x):
     first, *others = places(padded, node)
     y, chosen = first.copy("K"), np.zeros_like(first, np.uint16)
     for number, seen in enumerate(others, 1):
-        # Of equal ones, the first.
+        # The first of equal ones.
         chosen[seen > y] = number
         np.maximum(y, seen, out=y)
 

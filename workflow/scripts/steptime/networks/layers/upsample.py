@@ -43,7 +43,7 @@ LAYER = LayerKind(
     forward,
     takes=("image",),
     needs=("factor",),
-    # Of an image that is no square, by an even and an odd factor.
+    # Images that are not square, by an even and an odd factor.
     options={"bilinear": (IMAGES | {"shape": [3, 3, 4]}, [CONV, *BILINEAR, "flatten"])},
     values={"bilinear": SWITCH},
     shape=shape,

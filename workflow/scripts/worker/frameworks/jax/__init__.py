@@ -31,7 +31,7 @@ OPTIONS = {
     "rnn": ("bidirectional",),
 }
 DEVICES = ("cpu", "gpu")
-# Of itself, JAX rounds products and convolutions of float32 to TF32.
+# By default, JAX rounds products and convolutions of float32 to TF32.
 PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}, "bfloat16": {}}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
@@ -378,7 +378,7 @@ def _transposed_product(node, weight, value):
         value = products.reshape(batch, channels, kernel, kernel).transpose(0, 2, 3, 1)
     else:
         products = products.reshape(batch, rows, columns, channels, kernel, kernel)
-        # Of each place and channel, `count` squares of one output for each step of the stride.
+        # For each place and channel, `count` squares of one output for each step of the stride.
         wide = [(0, count * stride - kernel)] * 2
         products = jnp.pad(products, [(0, 0)] * 4 + wide)
         products = products.reshape(batch, rows, columns, channels, count, stride, count, stride)

@@ -40,7 +40,7 @@ PRECISIONS = {
 _WEIGHTED = {"weight": "kernel", "bias": "bias"}
 _RECURRENT = {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"}
 _RECURRENT.update({"back_" + role: "back_" + name for role, name in _RECURRENT.items()})
-# Of other layers than these, _WEIGHTED.
+# For other layers, see _WEIGHTED.
 _NAMES = {
     "batch_norm": {"gamma": "gamma", "beta": "beta"},
     "group_norm": {"gamma": "gamma", "beta": "beta"},
@@ -218,7 +218,7 @@ class _RMSprop(keras.optimizers.Optimizer):
     """Keras 2's rule: Keras 3's own has its epsilon inside the root."""
 
     def __init__(self, wanted):
-        # Of the private name Keras would make one that TensorFlow refuses.
+        # From the private name, Keras would make a name that TensorFlow refuses.
         super().__init__(wanted["learning_rate"], name="rmsprop")
         self._rho, self._epsilon = wanted["rho"], wanted["epsilon"]
 
@@ -603,7 +603,7 @@ def _turned(node, values):
 
 def _batch_norm(node, own):
     if "momentum" in node:
-        # Of what was there before, not of the mini-batch.
+        # Keras's is the share of the old average, not of the mini-batch.
         own = dict(own, momentum=1 - node["momentum"])
     epsilon = node.get("epsilon", specification.BATCH_NORM_EPSILON)
     return layers.BatchNormalization(epsilon=epsilon, **own)

@@ -583,7 +583,7 @@ def _recurrent(mode, states=1):
     def recur(operators, node, own, x):
         found = one_way(operators, node, own, x, "packed")
         if node.get("bidirectional"):
-            # Of its own layer that reads both ways, the second bias of the first way would not stay at zero.
+            # In its own layer that reads both ways, the second bias of the first way would not stay at zero.
             back = one_way(operators, node, own, operators.reverse(x, axis=0), "back_packed")
             found = operators.concat(found, operators.reverse(back, axis=0), dim=2)
         return found

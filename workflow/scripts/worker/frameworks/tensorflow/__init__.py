@@ -81,7 +81,7 @@ def _in_bfloat16(operation):
             values = [cast(value, tf.float32) for value in values]
         else:
             values = [cast(value) for value in values]
-            # Of a table, the rows that are read are cast.
+            # The rows of a table are cast when they are read.
             kept = node["op"] in ("batch_norm", "embedding")
             own = own if kept else {role: cast(value) for role, value in own.items()}
         return cast(operation(node, own, *values))
@@ -308,7 +308,7 @@ UPDATES = {
 
 
 def _biased(value, bias):
-    # Of bfloat16, the gradient of bias_add is a sum in bfloat16 on CPUs; that of a plain addition is one in float32.
+    # On CPUs, bias_add adds up its gradient in bfloat16, and a plain addition does so in float32.
     return value + bias if value.dtype == tf.bfloat16 else tf.nn.bias_add(value, bias)
 
 

@@ -121,7 +121,7 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            # Whoever is free takes the next one.
+            # Any worker that is free takes the next one.
             last = [self._coordinator.schedule(step) for step in self._steps]
         self._coordinator.join()
         losses = [float(each.fetch()) for each in last]

@@ -35,7 +35,7 @@ def build(part):
         result, step = (_convolution if part.kind == "convolution" else _product)(part, variable)
         session.run(tf.global_variables_initializer(), starts)
 
-    # Of an operation, nothing is fetched: a session returns when it is done.
+    # Nothing of an operation is fetched: a session returns when it is done.
     return repeated(lambda: session.run(step), lambda: session.run(result))
 
 

@@ -209,7 +209,7 @@ def _dropout(node, own, value):
     keep = np.float32(1 - node["rate"])
     if keep == 1:
         return value
-    # So many streams of random numbers as Theano would guess, with a warning.
+    # As many streams of random numbers as Theano would guess, with a warning.
     mask = own["masks"].binomial(value.shape, p=keep, dtype="float32", nstreams=60 * 256)
     return value * mask / keep
 

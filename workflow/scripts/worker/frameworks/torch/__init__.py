@@ -483,7 +483,7 @@ class _LayerNorm(nn.Module):
     def forward(self, values):
         values = values.permute(0, 2, 3, 1) if self._image else values
         shape = self.weight.shape
-        # Of bfloat16, the weight's gradient on CPUs is off by 0.04 over 2,048 rows. On GPUs autocast gives it float32.
+        # In bfloat16, the weight's gradient on CPUs is off by 0.04 over 2,048 rows. On GPUs autocast gives it float32.
         values = values.float()
         values = functional.layer_norm(values, shape, self.weight, self.bias, self._epsilon)
         return values.permute(0, 3, 1, 2) if self._image else values

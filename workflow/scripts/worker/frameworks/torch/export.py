@@ -24,7 +24,7 @@ MOVE, LEAST_MOVE = 0.05, 0.02
 NOISE = 1e-15
 # What is added to scores that are not to count: the root of a head's numbers is far below it.
 UNSEEN = -1e4
-# Of a file that holds a program which was exported already.
+# The ending of a file with a program that was exported already.
 SAVED = ".pt2"
 # What is drawn anew in each step is no constant.
 DRAWN = (

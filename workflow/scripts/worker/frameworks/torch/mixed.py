@@ -19,7 +19,7 @@ REASONS = {
     "adadelta": "groups that do not wait for one another have no averages in common: `mixed` is with plain SGD",
     "rmsprop": "groups that do not wait for one another have no averages in common: `mixed` is with plain SGD",
 }
-# Of PyTorch, one for each group of ranks: a process makes them once.
+# PyTorch's groups of ranks: a process makes them once.
 _GROUPS = []
 
 
