@@ -3,20 +3,20 @@
 What a framework sets for a precision is in its folder: the table `PRECISIONS` of `worker/frameworks/<name>`. A record
 says what a GPU's libraries are asked for, and how far off a right framework may be at full size:
 
-`bits`         of a factor behind its first one, which products keep
-`bytes`        of a number in memory
-`devices`      on which there is this precision
-`cublas`       what cuBLAS calls it: the type of the factors (library_types.h), and what it computes with (cublas_api.h)
-`variables`    of the environment, in place of those that keep products in float32, whatever a framework asks for
+`bits`         bits of a factor, after its first one, that products keep
+`bytes`        bytes of a number in memory
+`devices`      kinds of devices that have this precision
+`cublas`       cuBLAS's numbers for the type of the factors (library_types.h) and for its arithmetic (cublas_api.h)
+`variables`    environment variables in place of those that keep products in float32, whatever a framework asks for
 `significand`  bits to which one run rounds every layer's output and gradient, to show what rounding does to a step.
-               Sums of float32 err by some of its last three bits. A GPU may cut the factors of TF32 off where
+               Sums of float32 err by some of its last three bits. A GPU may cut off the factors of TF32 where
                it could round them, which costs one bit.
-`share`        limits are no less than so many times what that does. Noise of float32 turns few signs in front of a
-               ReLU, and which is chance; that of TF32 turns many, in every framework about as many
+`share`        limits are at least so many times what that does. Noise of float32 turns few signs in front of a
+               ReLU, by chance; noise of TF32 turns many, in every framework about as many
 `loss`         least limit of a loss, as a share of it
 `change`       least limit of a gradient, as a share of its length
-`fall`         least limit of the fall of a loss: it is as exact as what made it
-`least`        that gradients are off by in the median: where they are off by less, products kept more bits
+`fall`         least limit of the fall of a loss, which is as exact as the step that made it
+`least`        by how much gradients must be off in the median: where they are off by less, products kept more bits
 """
 
 import collections

@@ -1,28 +1,27 @@
 """What the worker and an adapter agree on.
 
 An adapter is the framework's own idiomatic, fastest way to train a specification (see
-`steptime.networks.specification`). It knows layers and never a network's name. A module
-`frameworks/<name>/__init__.py` declares what it has, as plain data that is read without importing the framework
-(`shared.declarations`, where `DEFAULTS` are those of what it leaves out; without `LAYERS`, its `build` must refuse what
-it lacks):
+`steptime.networks.specification`). It knows layers and never a network's name. A module `frameworks/<name>/__init__.py`
+declares what it has, as plain data that `shared.declarations` reads without importing the framework. What it does not
+declare is as in `DEFAULTS` there. Without `LAYERS`, its `build` must refuse what it lacks.
 
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
 `LAYERS`, `LOSSES`, `OPTIMISERS`
               the layer kinds, losses and optimisers that it has: a dict from each to what builds it, or a tuple
-`OPTIONS`     {layer kind: what it has of the options of its layers}, as `specify` names them
-`DEVICES`     the names of those that it has
-`PRECISIONS`  a dict from each that it has to what is set for it on a GPU; or their names, where its variables are all
-`EXCHANGES`   how several devices share gradients: {name: the module of the folder that has them do so}
-`TASKS`       the tasks that its trainers are for: "training" needs `train` and `scores`, "follow" is what all ranks but
-              the first one do, and "turns" shows the steps of each rank, or group, alone
+`OPTIONS`     {layer kind: the options of such layers that it has}, as `specify` names them
+`DEVICES`     the kinds of devices that it has
+`PRECISIONS`  {precision: what is set for it on a GPU}; or a tuple, where environment variables are all that is set
+`EXCHANGES`   how several devices share gradients: {name: the module of the folder for it}
+`TASKS`       the tasks of its trainers: "training" needs `train` and `scores`; in "follow", ranks do what the first
+              one says; "turns" shows the steps of each rank, or group, alone
 `LAYOUT`      how it wants its arrays (`worker.layout`)
-`KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
-`KERNELS_OF`  the layer kinds that it computes, where it does not compute all
+`KERNELS`     the library whose code must be chosen before the framework loads it (`worker.kernels`)
+`KERNELS_OF`  the layer kinds that this library computes, if not all
 `REASONS`     {what is missing, or "layer" for every layer that is: why, in one sentence}; it becomes the row's reason
 
 `LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A framework may take over what another one
 declares: `LAYERS = torch.LAYERS`. Another module of the folder has what `__init__` declares unless it says otherwise;
-its `TASKS` are its own. Besides, a module offers, where its framework's does not do for it:
+its `TASKS` are its own. Besides, a module offers, unless its framework's `__init__` does so for it:
 
 `versions()` -> dict
     What a reader must know of the software, as strings: "framework_version", and where they are known "blas", "cuda",
@@ -48,7 +47,7 @@ A trainer offers:
     The parameters, or those of these names, as float32 arrays in the neutral layout, under the specification's names.
     A few names are read in little time: after the samples, this shows whether `run` had waited for its last update.
 `frozen_parameters` (0 where it is missing)
-    Number of parameters that the framework carries and holds at zero (a redundant second LSTM bias), counted too.
+    Number of parameters that the framework also has and holds at zero, such as a redundant second bias of an LSTM.
 
 `statistics()` -> dict
     The running averages of batch normalisation as float32 arrays, "<node>/mean" and "<node>/variance": they begin at 0
