@@ -263,7 +263,7 @@ def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> p
 
 
 def _choice(scope: Scope, numbers: pd.Series, over: str | list[str], which: str) -> pd.Series:
-    """Returns all numbers to choose from; an index level says which of them differ in `over` alone."""
+    """Returns all numbers to choose from; an index level numbers those that differ in `over` alone."""
     places = numbers.index.to_frame(index=False)
     kept = [DRAW, *_choices(numbers)]
     dropped = [name for name in places if (name in _list(over) if over else name not in kept)]

@@ -168,7 +168,7 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Returns status and reason by a proof with the row's id, or a later one, where it differs from the shard."""
+    """Returns status and reason where a proof with the row's id, or a later one, refuses the row; else {}."""
     files = [folder / "proofs" / name for name in pack.proofs_of(row)]
     files = [file for file in files if os.path.lexists(file)]
     checked.regular(files)

@@ -132,7 +132,7 @@ def fastest(rows: pd.DataFrame) -> str:
 
 
 def _leads(runners: pd.DataFrame, networks: int) -> str:
-    """Says which framework, the first or one near to it, is fastest over all networks, or which are not told apart.
+    """Says which of the frameworks, the leading one first, is fastest over all networks, or which are not told apart.
 
     Where a framework has no time, or only disturbed ones, the overall comparison is over fewer of the `networks`.
     """
