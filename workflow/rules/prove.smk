@@ -21,7 +21,7 @@ rule prove_network:
         "logs/proofs/{environment}.{mode}-{network}{mark}.log",
     wildcard_constraints:
         environment=choice(
-            name for name in PLANNED.known if CONFIGURATION.entry_of(name)["device"] == "cpu"
+            name for name in PLANNED.catalogued if CONFIGURATION.entry_of(name)["device"] == "cpu"
         ),
     priority: TURNS.of_proof
     conda:
@@ -37,7 +37,7 @@ rule prove_network:
 GPU_PLATFORMS = {
     name: platform
     for platform in reversed(HERE)
-    for name in PLANNED.known
+    for name in PLANNED.catalogued
     if platform in PLANNED.on_gpu and PLANNED.runs_on(name, platform)
 }
 

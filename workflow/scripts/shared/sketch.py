@@ -15,7 +15,7 @@ ENTRIES = 256
 VECTOR = 2**15
 # Gradients are read off float32 weights to this part of their length: so high is the rate of the step that shows them.
 READING = 4e-6
-# Entries that were drawn where an array is nearly 0 are held to this part of what entries are like.
+# Entries drawn where an array is nearly 0 are compared with this share of what entries are like.
 LEAST = 0.1
 
 

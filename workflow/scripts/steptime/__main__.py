@@ -58,7 +58,7 @@ def said_in_words(name: str) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt:
-        # As a shell tells of Ctrl-C.
+        # As a shell reports Ctrl-C.
         sys.exit(130)
     except InputError as error:
         sys.exit(str(error))
@@ -66,7 +66,7 @@ def said_in_words(name: str) -> Iterator[None]:
         if _has_reader():
             raise
         _drop_output()
-        # As a shell tells of SIGPIPE.
+        # As a shell reports SIGPIPE.
         sys.exit(141)
     except OSError as error:
         if error.errno not in DISK_FULL:

@@ -37,7 +37,7 @@ def _character(each: str) -> str:
     if category in SPACES:
         return " "
     if category == "Cs":
-        # How Python stands for a byte that is no UTF-8 (PEP 383).
+        # Python's sign for a byte that is no UTF-8 (PEP 383).
         return f"\\x{ord(each) & 0xFF:02x}"
     return "" if category.startswith("C") else each
 

@@ -50,7 +50,7 @@ BARELY, TRIES = 2.0**-30, 4
 SIGNIFICANT = 30.0
 # Other masks may take the first gradients so many times as far as ours, or as near, in the median.
 MASKED = 3.0
-# What stands still is moved by this part of its largest value: where the loss changes with it, it has a gradient.
+# Parameters that stand still are moved by this share of their largest value: if the loss changes, they have a gradient.
 MOVED = 2.0**-6
 
 

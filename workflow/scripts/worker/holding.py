@@ -32,7 +32,7 @@ class Judge(object):
 
     def largest(self, kind):
         """Returns the largest distance of a kind that has a limit, or None."""
-        # Without a limit nothing was held.
+        # Without a limit nothing was compared.
         distances = [
             distance for own, _, distance, limit in self.held if own == kind and limit < np.inf
         ]

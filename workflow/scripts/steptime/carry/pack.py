@@ -33,7 +33,7 @@ from steptime.plan.cell import FOLDER, carried, key_of, proof_name
 from steptime.reading import InputError
 
 RESULTS = Path("results")
-# Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
+# What represents a machine that is not at hand, besides its shards; in the order in which they are made of one another.
 KINDS = {
     "environments": "environments/*.json",
     "metadata": "metadata/*.json",
@@ -149,7 +149,7 @@ def files_of(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     """Returns the files of each kind below a results folder, of one platform or of all."""
     patterns = {kind: pattern.format(platform=platform) for kind, pattern in KINDS.items()}
     files = {kind: sorted(results.glob(pattern)) for kind, pattern in patterns.items()}
-    # Not every data set that lies here: they are large.
+    # Only the data sets of these trainings: they are large.
     trained = {footers.row(path).get("dataset") for path in files["cells"]}
     files["datasets"] = [path for path in files["datasets"] if path.parent.name in trained]
     # A carried reference that came out the same here would be packed twice.

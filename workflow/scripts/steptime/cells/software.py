@@ -71,7 +71,7 @@ def workflow() -> dict[str, Any]:
 
     Outside a git checkout, the commit is what the file .commit says, or None.
     """
-    # As a hook of git's sets them, they name another checkout; one that this folder only lies in is not meant either.
+    # A hook of git's sets variables that name another checkout; a checkout around this folder is not meant either.
     given = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     given["GIT_CEILING_DIRECTORIES"] = str(project.ROOT.parent)
     options: dict[str, Any] = {"cwd": project.ROOT, "env": given, "timeout": GIT_SECONDS}

@@ -60,7 +60,7 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
         own = [steps.cells.assign(cores=_cores(steps)) for steps in grid.steps]
         if len(grid.trained.runs):
             times = grid.trained.times
-            # A subset of a data set stands where a variant does; its networks are the paper's own.
+            # A subset of a data set is named where a variant is; its networks are the paper's own.
             plain = times.cells["variant"].isin(["", *grid.trained.runs["dataset_label"]])
             variant = times.cells["variant"].where(~plain, "")
             own.append(times.cells.assign(variant=variant, cores=_cores(times)))

@@ -222,7 +222,7 @@ class Folder:
         framework, content = self._framework_of(base), self._content(base)
         # Two wheels of one version are two candidates.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:6]
-        # The base may need what lies in the folders that pip knows.
+        # The base may need packages of the folders that pip knows.
         known = installer.environment_variables().get("UV_FIND_LINKS", "")
         folders = [str(path.absolute().parent), *filter(None, known.split(","))]
         self.variables["UV_FIND_LINKS"] = ",".join(folders)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steptime import project
 
-# pip's option, uv's variables for the same (but for `no-index`), and what stands between two values there.
+# pip's option, uv's variables for the same (except `no-index`), and the separator of several values there.
 SETTINGS = {
     "find-links": (("UV_FIND_LINKS",), ","),
     "index-url": (("UV_DEFAULT_INDEX",), " "),

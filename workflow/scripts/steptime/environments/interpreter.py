@@ -14,7 +14,7 @@ from steptime.plain import few
 
 # Holds the digest of what an environment was made of; the last that is written of it.
 STAMP = ".steptime-digest"
-# There where a machine without a network has brought the packages, which lie elsewhere.
+# This file is in environments whose packages are elsewhere, on machines without a network.
 SUPPLIED = ".steptime-supplied"
 # A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is believed.
 QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"

@@ -52,7 +52,7 @@ class Needed:
             "prove_network_on_gpu": self._proof_again,
             "compute_reference": self._reference_again,
             "measure_cell": self._cell_again,
-            # What it reads may lie anywhere, and is no input.
+            # Its sides may be anywhere, and are no inputs.
             "compare": lambda wildcards: [f"results/compare/{self.comparison}.md"],
         }
         if self._plan.looks:

@@ -38,7 +38,7 @@ class Planned:
         self.expected = Expected(self.configuration)
         self.current = Current(self.expected)
         # The environments of the catalogue, and those of the grid.
-        self.known = self.configuration.known_environments
+        self.catalogued = self.configuration.known_environments
         self.environments = self.grid["environments"]
         # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
         self.plan = (

@@ -17,7 +17,7 @@ OPTIONS = {
     "gres": "gres",
     "constraint": "constraint",
 }
-# A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
+# The supervisor ends a cell at its time limit; SLURM's limit is later, since Snakemake and the framework must start.
 START_MINUTES = 10
 # At most this many references side by side, with at least this many CPUs each: a reference computes two steps side by
 # side, each of which takes memory.
@@ -31,7 +31,7 @@ class Turns:
     """
 
     def __init__(self, planned: Planned) -> None:
-        # What a network's cells stand on is made right before the first of them, so that there is a first answer early.
+        # What a network's cells need is made right before the first of them, for an early first answer.
         self._cells: dict[str, int] = {}
         self._proofs: dict[str, int] = {}
         self.references: dict[tuple[str, str], int] = {}

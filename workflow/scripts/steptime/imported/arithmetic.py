@@ -75,7 +75,7 @@ class Arithmetic(Layers):
         out, channels, kernel = weight.shape
         weight = replace(weight, shape=[out, channels, 1, kernel])
         padding = padding if isinstance(padding, str) else [0, *padding]
-        # By any stride, a window of one row stands where it is: TensorFlow's depthwise ones have one stride for both.
+        # With any stride, a window of one row stays in its place: TensorFlow's depthwise ones have one stride for both.
         return self.op_conv2d(x, weight, bias, stride, padding, [1, *dilation], groups, "one row")
 
     def op_conv2d(

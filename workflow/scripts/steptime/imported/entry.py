@@ -18,7 +18,7 @@ FAMILIES = {
 }
 # A block that repeats must save this many lines.
 WORTH_A_BLOCK = 4
-# Where the paths of modules stand.
+# The column of the modules' paths.
 WIDTH = 60
 # Without a norm, and with so many layers, start values must be wider.
 DEEP = 10

@@ -21,7 +21,7 @@ POINTWISE = {
     "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "silu": "silu", "relu6": "relu6",
     "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid", "elu": "elu", "softplus": "softplus",
 }  # fmt: skip
-# What may stand between an input of channels and steps and the convolution that makes it an image of one row.
+# Operators that may come between an input of channels and steps and the convolution that makes it an image of one row.
 BEFORE_CONV1D = NOTHING | POINTWISE.keys() | {
     "unsqueeze", "view", "reshape", "dropout", "pad", "constant_pad_nd", "batch_norm", "group_norm",
     "max_pool1d", "avg_pool1d",

@@ -71,7 +71,7 @@ def compare(spec: dict[str, Any], layers: list[Layer], arrays: Arrays) -> Verdic
         return Verdict(
             f"{name} has the shape {wanted.get(name)} here and {shapes.get(name)} in the module"
         )
-    # An image of one row stands without it in the module.
+    # The module has an image of one row without that axis.
     inputs = arrays["inputs"].reshape(-1, *spec["input"]["shape"])
     logits, tape = golden.forward(spec, weights, inputs)
     outputs = arrays["outputs"].reshape(logits.shape)
@@ -141,6 +141,6 @@ def _shares(layer: Layer, sources: list[tuple[str, str]], arrays: Arrays) -> Any
     for name, how in sources:
         if how == "second":
             values, moved = arrays[f"gradient/{name}"], arrays[f"moved/gradient/{name}"]
-            # Inside of the reset gate it is another one, which is held at zero.
+            # Another bias is inside the reset gate, where it stays zero.
             count = 2 * len(values) // 3 if layer.kind == "gru" else len(values)
             yield values[:count], moved[:count], name

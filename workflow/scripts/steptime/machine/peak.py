@@ -172,7 +172,7 @@ def stream_speed(name: str, array_bytes: int, threads: int) -> float:
     length = array_bytes // 4 // threads
 
     def prepare() -> Callable[[], None]:
-        # Made by the thread that works on them, so that they lie in its part of the memory.
+        # The thread that works on them makes them, so that they are in its part of the memory.
         source, target = np.ones(length, np.float32), np.zeros(length, np.float32)
         return lambda: kernel(source, target)
 

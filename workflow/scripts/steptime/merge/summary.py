@@ -123,7 +123,7 @@ def _marks(cell: Row, logical: int | None) -> list[str]:
     on_cpu, disturbed = cell["device"] == "cpu", interference.disturbed(cell)
     is_known = on_cpu and pd.notna(effective)
     above = on_cpu and logical is not None and threads > logical
-    # A neighbour makes threads wait too, and is told by itself.
+    # A neighbour makes threads wait too, and has a mark of its own.
     alone = on_cpu and not disturbed and not above
     # Where dropout moves a row's own losses, a cell of its place may have shown each gradient.
     gradients, losses = cell["proven_gradients"], (cell["proven_loss"], cell["proven_change"])

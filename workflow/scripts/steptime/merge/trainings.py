@@ -78,7 +78,7 @@ def of_table(table: pa.Table, source: str) -> Trained:
     rows["label"] = variants + rows["dataset_label"]
     rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
     runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])
-    # The name of what was trained on stands where a table has a variant, so that a subset is never taken for the whole.
+    # The data set's name takes the place of a variant, so that a subset is never taken for the whole.
     usual = (runs["variant"] == "") & (runs["dataset"] == runs["whole_dataset"])
     named = runs.assign(variant=runs["label"].where(~usual, ""))
     cells = summarise(named, logical_cores(known["machines"]))

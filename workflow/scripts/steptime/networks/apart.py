@@ -16,7 +16,7 @@ from steptime.networks.specification import INPUT, resolve, specify
 
 Entry = dict[str, Any]
 Node = dict[str, Any]
-# Half of what stands around a layer is in front of it, half behind.
+# One half of what is around a layer is in front of it, one half behind.
 HALF = 0.5
 # Marks of start values: they change nothing that is timed.
 START_MARKS = ("ends_branch", "raised", "wide_start")

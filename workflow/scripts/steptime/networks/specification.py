@@ -31,7 +31,7 @@ LEARNING_RATE, TINY_RATE = 0.01, 0.05
 LOSS = "softmax_cross_entropy"
 # What a proof reads gradients off, whatever a network is trained with.
 PROVEN_WITH = "sgd"
-# What may stand in a list of layers besides layers.
+# What a list of layers may have besides layers.
 BLOCKS = ("repeat", "residual")
 INPUT = "input"
 

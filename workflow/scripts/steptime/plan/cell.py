@@ -9,7 +9,7 @@ from typing import Any
 from shared.precisions import PRECISIONS, USUAL, marked
 from steptime.tasks import TASKS
 
-# Where shards lie below the results.
+# The folder of shards below the results.
 FOLDER = "cells"
 # The columns that identify a cell in rows, where its repeats have all of them in common. A cell's `network` is in rows
 # `network` and `variant`, which is '' for the network itself.
@@ -39,14 +39,14 @@ def without(*names: str) -> list[str]:
 PLACE = without("environment", "mode")
 # The mode of a user who leaves every switch of a framework alone.
 PLAIN = "plain"
-# What cells have in common that lie on one line over the size of the mini-batch.
+# What cells have in common that are on one line over the size of the mini-batch.
 LINE = without("batch")
 
 # What follows in the name of a proof for several devices, or for a task that training steps do not prove. Names of
 # networks and data sets have no dot.
 APART = [name for name, task in TASKS.items() if task.proof]
 MARK = "|".join(["", r"\.d\d+[a-z]+", *(rf"\.{name}" for name in APART)])
-# What stands behind the name of a reference for another precision than the usual one.
+# What follows in the name of a reference for another precision than the usual one.
 ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
 
 

@@ -37,7 +37,7 @@ class Configuration:
     popularity: str = ""
     # Which environments of the grid a platform that counts only where it is present does without, as sentences.
     left_out: list[str] = field(default_factory=list)
-    # In which file the entry of a network stands, as seen from the project's folder.
+    # The file of each network's entry, relative to the project's folder.
     written_in: dict[str, str] = field(default_factory=dict)
 
     def dataset_of(self, whole: str) -> str | None:

@@ -82,7 +82,7 @@ def code_digest(
     then have no use.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
-    # Where a file lies decides what it is imported as.
+    # The place of a file decides as what it is imported.
     files = [
         (str(path.relative_to(SCRIPTS)) if path.is_relative_to(SCRIPTS) else path.name, path)
         for path in paths
@@ -149,7 +149,7 @@ def _read_by(path: Path, text: str, unused: frozenset[str]) -> list[Path]:
     imported, strings, lists_itself = _kept(
         lambda: _mentions(text), hashlib.sha256(text.encode(errors="replace")).hexdigest()
     )
-    # To import a module runs the packages that it lies in.
+    # Importing a module runs the packages around it.
     inside = path.with_suffix("").relative_to(SCRIPTS).parts if path.is_relative_to(SCRIPTS) else ()
     files = [*_files_of(SCRIPTS, inside)]
     for level, module in imported:

@@ -9,7 +9,7 @@ from steptime.plan.cell import Cell
 from steptime.plan.grid import Plan
 from steptime.plan.schemas import ConfigurationError, meant
 
-# Where plans lie below the results.
+# The folder of plans below the results.
 FOLDER = "plan"
 
 

@@ -10,7 +10,7 @@ from shared import data, masks
 from steptime import networks
 from steptime.prove import golden
 
-# Weights are held to what `compare` allows after several steps; scores to a thousandth of their spread.
+# Weights may be as far off as `compare` allows after several steps; scores by a thousandth of their spread.
 FED_LOSS = 1e-5
 FED_UPDATE = 1e-2
 SCORES = 1e-3

@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, 
 
 STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
-# Around words that may lie on lines.
+# Around words that may be on lines.
 HALO = [withStroke(linewidth=2.5, foreground="white")]
 CAPTION_SIZE = 7.5
 CAPTION_WIDTH = 118  # letters of a caption's line that fit the figure's width at CAPTION_SIZE
@@ -90,7 +90,7 @@ def batch_axis(axes: Axes, batches: list[int]) -> None:
     """Makes a base-2 axis whose ticks are exactly these mini-batch sizes."""
     axes.set_xscale("log", base=2)
     plain_logarithms(axes.xaxis, FixedLocator(batches))
-    # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the edge.
+    # A step of 2 to each side, so that a single mini-batch size is in the middle and nothing touches the edge.
     margin = 2 if len(batches) == 1 else 2**0.5
     axes.set_xlim(min(batches) / margin, max(batches) * margin)
     axes.set_xlabel("mini-batch size (samples)")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
     from steptime.plan.grid import Plan
 
-# Seconds of one job of a kind, by the file that stands for it, besides what it computes.
+# Seconds of one job of a kind, by its file, besides what it computes.
 KINDS = {
     r"results/environments/(?P<environment>.*)\.json": 1.0,
     r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 3.0,

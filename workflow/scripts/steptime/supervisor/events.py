@@ -14,7 +14,7 @@ from steptime.machine import interference
 from steptime.plain import plain_values
 from steptime.tasks import TASKS
 
-# What tasks of nodes say beside what their workers do, by names that no event of a worker has.
+# What tasks of nodes report besides their workers' events, by names that no event of a worker has.
 HELD, ENDED = "rank held", "rank ended"
 LAST_WORDS = ("done", "failed")
 FAILURES = ("unsupported", "not_equivalent", "out_of_memory", "crashed", "diverged")

@@ -43,7 +43,7 @@ class Child(subprocess.Popen[bytes]):
 
     # Whether the kernel has killed it for want of memory, as far as this is known of it alone.
     is_out_of_memory = False
-    # What the kernel tells of its network.
+    # The kernel's counts of its network.
     network: TextIO | None = None
 
     def memory(self) -> tuple[int, int | None]:
@@ -66,7 +66,7 @@ class Child(subprocess.Popen[bytes]):
     def loopback_bytes(self) -> int | None:
         """Returns the bytes that have gone over its network's loopback interface; None where that is not known."""
         with suppress(OSError):
-            # It tells of the network as long as it is open, when the rank has ended too.
+            # The file has the network's counts as long as it is open, even when the rank has ended.
             self.network = self.network or Path(f"/proc/{self.pid}/net/dev").open()
             self.network.seek(0)
             for line in self.network:
@@ -154,7 +154,7 @@ class Rank:
 class Launch:
     """A way to start ranks."""
 
-    # Below which folder all ranks see what lies there, for a cell with such a log; None for that of temporary files.
+    # The folder for temporary files that all ranks see, by a cell's log; None for the usual one.
     folder: Callable[[Path], Path | None]
     # As `started`.
     started: Callable[..., AbstractContextManager[list[Rank]]]
@@ -177,7 +177,7 @@ def started(
     What other ranks print is added to `log` after what the first prints. PYTHONPATH, one path, is the working folder.
     """
     count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
-    # A single rank with an exchange takes the same way as several: it is told that it is one of one.
+    # A single rank with an exchange starts as several do: it is one of one.
     joins = count > 1 or bool(job.get("exchange"))
     logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]
     ranks: list[Rank] = []
@@ -266,7 +266,7 @@ def start(
                 pass_fds=[writing, *(end.fileno() for end in ends)],
                 env=variables,
                 start_new_session=True,
-                # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
+                # `python -m` looks there first: nothing in the user's folder may hide a package.
                 cwd=variables["PYTHONPATH"],
                 preexec_fn=lambda: _prepare(cpus, files),
             )

@@ -5,7 +5,7 @@ import torch
 from .. import kernels, rounding
 from ..contract import Unsupported
 
-# Before 2.0: with an MKL that must be told, and gradients that do not lie in memory as their weights do.
+# Before 2.0: an MKL whose code must be chosen, and gradients that are not in memory as their weights are.
 OLD = not hasattr(torch, "compile")
 
 

@@ -142,7 +142,8 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
     headings += [("Measured bandwidth", place) for place in places[1:]]
     lines = []
     for key, row in rows.to_dict("index").items():
-        # What stands behind the first semicolon of a note is the reader's; before it, whether it is given or a result.
+        # Only the part after the first semicolon of a note is for readers; the part before says whether it is given or
+        # a result.
         note = row["note"].partition("; ")[2]
         line = {(short, "printed"): Entry(row["value"], (note,) if note else (), kind="paper")}
         if key in FORMULAS:

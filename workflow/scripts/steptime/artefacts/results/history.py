@@ -124,7 +124,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     days = pd.to_datetime(data["released"])
     years = days.dt.year + (days.dt.day_of_year - 1) / 365.25
     unknown = data["released"].isna().groupby(data["series"]).transform("any")
-    # A version stands at its day, in years, or at its place where a day of the series is not known.
+    # A version is at its day, in years, or at its number where a day of the series is not known.
     data = data.assign(at=years.where(~unknown, data["place"]).astype(float))
     panels = list(data.groupby(["series", "platform"], sort=False))
     height = 0.6 + PANEL_INCHES * len(panels)

@@ -143,7 +143,7 @@ def _draw_theirs(
     spacing = 0.0285 / axes.get_position().width * math.log2(high / low)
     for place, name in enumerate(names):
         rows = theirs[(theirs["framework"] == name) & theirs["seconds"].notna()]
-        # All stand at one mini-batch size: side by side they can be told apart.
+        # All are at one mini-batch size: side by side they can be told apart.
         x = rows["batch"].iloc[0] * 2 ** (spacing * (place - (len(names) - 1) / 2))
         colour = frameworks[name].colour
         axes.plot([x] * len(rows), rows["seconds"], color=colour, linewidth=0.8, zorder=2)

@@ -57,7 +57,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[Row]:
         lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
         place = (cell["network"], lineage, cell["threads"] if on_cpu else None)
         comparable = cell["devices"] in (0, 1) and not cell["variant"]
-        # A paper that prints no mini-batch size tells of whatever size its networks were trained with.
+        # Where a paper prints no mini-batch size, its time is for any size.
         printed_by = {
             platform: times.get((*place, cell["batch"]), times.get((*place, None)))
             for platform, times in reference.items()
@@ -225,7 +225,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
         for row in ours.to_dict("records"):
             name = row["framework_label"]
             if len(theirs):
-                # PyTorch is called so where it stands for Torch.
+                # PyTorch has its own name where it represents Torch.
                 usual = frameworks[row["framework"]].label
                 name += frameworks.standing(row["framework"]).removeprefix(usual)
             entries = table.setdefault((network, lineage, name), {})

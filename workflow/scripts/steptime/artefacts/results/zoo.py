@@ -88,7 +88,7 @@ NAMES = ["Framework", "Threads", "Registers", "Linear algebra"]
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    # Framework by framework, in the order in which they stand for the first network.
+    # Framework by framework, in the order that they have for the first network.
     order = pd.factorize(data["framework_label"])[0]
     runners = ["order", "environment", "mode", "platform"]
     groups = []
@@ -110,7 +110,7 @@ LEAST_RANGE = 2
 # From here on a time is in seconds, as it says then: five digits have no room.
 LONG_SECONDS = 10
 NOT_TIMED = "#ECECEC"
-# What stands beside the tiles, with its width in tiles.
+# The columns beside the tiles, with their width in tiles.
 BESIDE = {"start": 0.8, "memory": 0.9}
 SHORT = {
     "unsupported": "unsupported",

@@ -46,7 +46,7 @@ def supply(
         if done.returncode:
             raise InstallError(f"a virtual environment of Python {wanted.python} could not be made")
         own = next((prefix / "lib").glob("python*/site-packages"))
-        # With the files of links that lie in those folders themselves.
+        # So that files of links in those folders count, too.
         lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders]
         (own / "installed.pth").write_text("".join(lines))
         # Programs look for NVIDIA's libraries below the environment.

@@ -113,7 +113,7 @@ class LayerKind:
     options: dict[str, Example] = field(default_factory=dict)
     # Keys that may be [of rows, of columns], which is the option `SIDES`.
     sided: tuple[str, ...] = ()
-    # What stands behind those of `needs` and `options` that are no sizes.
+    # The values of those of `needs` and `options` that are no sizes.
     values: dict[str, Values] = field(default_factory=dict)
     # How many inputs it takes; None for two or more.
     inputs: int | None = 1

@@ -11,7 +11,7 @@ def forward(node, own, x):
     return x, lambda dy: ([-dy], {})
 
 
-# What stands behind it is the stronger: the loss of an example falls.
+# The layers after it are the stronger player: the loss of an example falls.
 LAYER = LayerKind(
     forward,
     numbers_moved=moved_by_fused,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from steptime.networks.layers import EMBEDDING, WORDS, moved_by_copy
 from steptime.networks.layers.flatten import LAYER as FLATTEN
 
-# Steps lie first in memory: that is a copy.
+# Steps come first in memory, so that it is a copy.
 LAYER = replace(
     FLATTEN,
     takes=("sequence",),

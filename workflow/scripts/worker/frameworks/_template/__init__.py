@@ -56,7 +56,7 @@ class _Trainer(object):
         raise NotImplementedError("the template computes no gradients")
 
 
-# From each layer kind to what computes or builds it; a kind's parameters stand in steptime/networks/layers.
+# From each layer kind to what computes or builds it; steptime/networks/layers has a kind's parameters.
 LAYERS = {
     "dense": lambda node, own, value: value @ own["weight"] + (own["bias"] if node["bias"] else 0),
     "sigmoid": lambda node, own, value: 1 / (1 + np.exp(-value)),

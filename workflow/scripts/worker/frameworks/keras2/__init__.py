@@ -48,7 +48,7 @@ def build(job):
         settings = tf.ConfigProto(
             intra_op_parallelism_threads=known, inter_op_parallelism_threads=1
         )
-        # A graph that held another network too would take longer to read and to write.
+        # A graph with another network in it would take longer to read and to write.
         backend.clear_session()
         backend.set_session(tf.Session(config=settings))
     if mode == "theano":
@@ -255,7 +255,7 @@ def _batch_norm(node, mode):
     axis = -1 if backend.image_data_format() == "channels_last" else 1
     epsilon = specification.BATCH_NORM_EPSILON
     if mode == "theano":
-        # The float32 next to 1e-5 lies below it, and Theano takes none below it.
+        # The float32 next to 1e-5 is smaller, and Theano takes no smaller one.
         epsilon = float(np.nextafter(np.float32(epsilon), np.float32(1)))
     return [stock.BatchNormalization(axis=axis, epsilon=epsilon)]
 

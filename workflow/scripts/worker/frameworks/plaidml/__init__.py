@@ -43,7 +43,7 @@ class _Trainer(object):
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
         self.tensors = {name: self._tensor(job.take(name)) for name in self.shapes}
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
-        # Constants are held here, or their memory would be given back.
+        # Constants are kept here, or their memory would be given back.
         self.kept = []
         values, repeating = {"input": self._hold(inputs)}, specification.repeating(spec["nodes"])
         for node in spec["nodes"]:

@@ -249,7 +249,7 @@ def _adadelta(optimiser, variable, gradient, averages, rate):
 
 
 def _rmsprop(optimiser, variable, gradient, averages, rate):
-    # The epsilon of TensorFlow's own operation stands inside of the root.
+    # TensorFlow's own operation has its epsilon inside the root.
     rho = optimiser["rho"]
     # An embedding's gradient holds the rows that were read; the averages of all rows decay.
     gradient = tf.convert_to_tensor(gradient)

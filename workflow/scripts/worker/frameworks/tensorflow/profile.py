@@ -9,7 +9,7 @@ import tempfile
 import tensorflow
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-# An operation is told by its name and its kind: model/dense/MatMul:MatMul.
+# An operation has a name and a kind: model/dense/MatMul:MatMul.
 OPERATION = re.compile(r"[^:]+:([A-Za-z_]\w*)$")
 HOLDS_OTHERS = ("PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile")
 

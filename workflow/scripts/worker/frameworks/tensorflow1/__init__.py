@@ -53,7 +53,7 @@ def build(job):
 
 def _on_gpu(session, job):
     """Returns a trainer whose operations are all on the GPU. Raises Unsupported where one has no kernel there."""
-    # Integers of 32 bits lie in the memory of the host.
+    # Integers of 32 bits are in the host's memory.
     job.inputs, job.labels = (
         values.astype(np.int64) if values.dtype == np.int32 else values
         for values in (job.inputs, job.labels)

@@ -33,7 +33,7 @@ def connect(job, kind):
     job.inputs, job.labels = ranks.share(job)
     graph, here = tf.Graph(), device_of(job.rank)
     _JOINED.append(graph)
-    # What lies on a server is known by its name to all, and to trainers that come later.
+    # Variables on a server are known by name to all, and to later trainers.
     with graph.as_default(), tf.container("trainer{}".format(len(_JOINED))), tf.device(here):
         # No two ranks drop the same.
         tf.set_random_seed(job.seed + job.rank)

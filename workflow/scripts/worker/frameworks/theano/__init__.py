@@ -57,7 +57,7 @@ class _Trainer(object):
         self._masks = MRG_RandomStreams(1 + job.seed)
         self._inputs = _share("input", job.inputs)
         self._answers = _share("labels", job.labels.flatten())
-        # A variable and not a constant: constants stand in the C code, which another rate would compile again.
+        # A variable and not a constant: constants are in the C code, which another rate would compile again.
         self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
         shares = nnet.softmax(self._connect())
         loss = nnet.categorical_crossentropy(shares, self._answers).mean()
@@ -189,7 +189,7 @@ def _conv(node, own, value):
 
 
 def _batch_norm(node, own, value):
-    # The float32 next to 1e-5 lies below it, and Theano takes none below it.
+    # The float32 next to 1e-5 is smaller, and Theano takes no smaller one.
     epsilon = np.nextafter(np.float32(specification.BATCH_NORM_EPSILON), np.float32(1))
     share = np.float32(specification.BATCH_NORM_SHARE)
     kept = [theano.shared(np.full(node["in_shape"][:1], start, np.float32)) for start in (0, 1)]

@@ -171,7 +171,7 @@ class _Network(nn.Module):
             value = value if value.data_ptr() % 64 == 0 else value.clone()
             value = value.t() if transposed else value
             rows = samples * int(np.prod(shapes[name.split("/")[0]][:-1]))
-            # Few rows are sooner multiplied by weights that lie as (out, in), as PyTorch's own do.
+            # Few rows are multiplied faster by weights in memory as (out, in), as PyTorch's own are.
             few = isinstance(module, nn.Linear) and rows <= module.out_features
             value = value.contiguous() if few or torch_settings.OLD else value
             setattr(module, attribute, nn.Parameter(value))

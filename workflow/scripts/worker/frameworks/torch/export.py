@@ -17,7 +17,7 @@ import warnings
 
 # Images of more numbers have fewer samples: float64 is slow.
 LARGE = 3 * 64 * 64
-# Values of constants are told up to so many.
+# So many values of constants are written down, at most.
 MOST_VALUES = 100000
 # Weights move by this part of their size, and by no less than the second number: no branch stays shut.
 MOVE, LEAST_MOVE = 0.05, 0.02
