@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from examples import write_wheel
+from examples import NETWORKS, results_of, write_wheel
 from test_timing import Network, measured
 from today import TENSORFLOW, TORCH
 
-from steptime.compare import bisect, candidate, interim, releases, results, watch
+from steptime.compare import bisect, candidate, interim, releases, results, watch, words
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.environments import pins
@@ -39,6 +39,26 @@ def test_looks_do_not_add_up_to_false_words_and_a_slowdown_is_found(cells):
     assert np.mean([word == EQUAL for each in same for word, _ in each]) > 0.5
     slow = [watching.watched(random, noise, cells, 0.1) for _ in range(20)]
     assert np.mean([(word, pairs) == (SLOWER, 6) for each in slow for word, pairs in each]) > 0.8
+
+
+@pytest.mark.parametrize("factor", [1.05, 1.1, 1.15, 1.2])
+def test_a_word_and_the_interval_beside_it_are_by_the_same_look(tmp_path, factor):
+    """At 95 % an interval may lie above 1 where a look, which may err less often, does not decide."""
+    results_of(tmp_path / "results", {"torch-1.4": 1.0, "torch-9.9": factor})
+    own = argparse.Namespace(networks=[*NETWORKS], margin=0.03, minutes=1)
+    one = watch.Watch(SimpleNamespace(root=tmp_path), "torch-1.4", "torch-9.9", own)
+    one._decide(6)
+    rows = one.table()
+    assert set(rows["verdict"]) <= {SLOWER, NOT_DECIDED}
+    assert ((rows["ratio_low"] > 1) == (rows["verdict"] == SLOWER)).all()
+
+
+def test_of_one_result_the_answer_is_its_line():
+    line = {"known": Ratio(-0.4, 0.1, 5), "verdict": NOT_DECIDED, "one_platform": "local-cpu"}
+    line |= {"ratio": 0.67, "ratio_low": 0.43, "ratio_high": 1.05, "other_platform": "local-cpu"}
+    assert words.answer("a", "b", pd.DataFrame([line]), 0.03).startswith(
+        "No difference between b and a is shown on local-cpu: b takes 0.67 ± 0.38 times as long"
+    )
 
 
 def test_a_candidate_whose_every_third_step_takes_twice_as_long_is_not_equal():

@@ -51,6 +51,11 @@ def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> 
     }
 
 
+def allowed_chance(pairs: int, cells: int, against: Against = ONE) -> float:
+    """Returns the chance with which the verdict on one of so many cells may be wrong after so many pairs."""
+    return ERROR * CHANCES[pairs] / cells / against.watches
+
+
 def decided(
     ratios: Mapping[Any, Sequence[Ratio]],
     margin: float,
@@ -59,7 +64,7 @@ def decided(
     against: Against = ONE,
 ) -> dict[Any, str]:
     """Returns the verdicts that are reached on so many `cells`: equal if medians and means are, else the clearest."""
-    allowed = ERROR * CHANCES[pairs] / cells / against.watches
+    allowed = allowed_chance(pairs, cells, against)
     verdicts = {}
     for cell, own in ratios.items():
         apart = [intervals.difference(ratio, against.ratio) for ratio in own]

@@ -75,6 +75,8 @@ class Watch:
         self.against = against
         self.end = time.monotonic() + 60 * options.minutes
         self.verdicts: dict[Place, str] = {}
+        # The ratio and its interval when a place was looked at last: the verdict is by them.
+        self.looked_at: dict[Place, tuple[float, float, float]] = {}
         self.pairs = 0
 
     def measure(self) -> None:
@@ -136,6 +138,9 @@ class Watch:
         places = [place for place in ratios[0] if place not in self.verdicts]
         still_open = {place: [each[place] for each in ratios] for place in places}
         margin, cells = self.options.margin, len(cell_pairs)
+        allowed = interim.allowed_chance(pairs, cells, self.against)
+        for place, (of_medians, *_) in still_open.items():
+            self.looked_at[place] = of_medians.interval[0], *of_medians.within(allowed)
         self.verdicts |= interim.decided(still_open, margin, pairs, cells, self.against)
 
     def _ratios(
@@ -162,19 +167,23 @@ class Watch:
         return "; ".join(said) or "nothing is decided"
 
     def table(self) -> pd.DataFrame:
-        """Returns the rows of `results.table`, with the verdicts so far."""
+        """Returns the rows of `results.table`, with the verdicts so far and the intervals that they are by."""
         base, other = self._sides()
         cell_pairs = pairs_of(base, other)
         data = results.table(base, other, cell_pairs, self.options.margin)
         places = [_place(base.results.cells.loc[at]) for at, _ in cell_pairs]
         data["verdict"] = [self.verdicts.get(place, NOT_DECIDED) for place in places]
+        for row, place in zip(data.index, places, strict=True):
+            if place in self.looked_at:
+                data.loc[row, ["ratio", "ratio_low", "ratio_high"]] = self.looked_at[place]
         return data
 
     def tell(self) -> int:
         """Writes the comparison, prints its answer and returns the exit status."""
         base, other = self._sides()
         data, cell_pairs = self.table(), pairs_of(base, other)
-        answer = words.answer(base.name, other.name, data, self.options.margin)
+        chance = interim.allowed_chance(max(self.pairs, min(interim.CHANCES)), 1)
+        answer = words.answer(base.name, other.name, data, self.options.margin, chance=chance)
         notes = caveats.sentences(base, other, cell_pairs)
         if differing := self.folder.differing(self.base, self.candidate):
             more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""

@@ -9,7 +9,7 @@ from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import marked, plural, significant, spread, status_reason
 from steptime.say import filled
-from steptime.statistics.verdicts import EQUAL, FASTER, NOT_DECIDED, SLOWER, mean_of
+from steptime.statistics.verdicts import EQUAL, ERROR, FASTER, NOT_DECIDED, SLOWER, mean_of
 
 # The heading of what makes a comparison worth less.
 CAVEATS = "Before you rely on it:"
@@ -35,9 +35,20 @@ def lost(one: str, other: str) -> str:
     return LOST if one == "ok" else GAINED
 
 
-def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: bool = True) -> str:
-    """Says what came of the comparison, in one sentence; `in_turn`: both sides were measured in one run."""
-    known = [ratio for ratio in data["known"] if ratio is not None]
+def answer(
+    one: str,
+    other: str,
+    data: pd.DataFrame,
+    margin: float,
+    in_turn: bool = True,
+    chance: float = ERROR,
+) -> str:
+    """Says what came of the comparison, in one sentence.
+
+    `in_turn`: both sides were measured in one run. `chance`: with which the interval of several results may miss.
+    """
+    with_ratio = data[data["known"].notna()]
+    known = [*with_ratio["known"]]
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
     names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, NOT_DECIDED: NOT_DECIDED} | WORDS
@@ -48,7 +59,11 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
     if not known:
         return f"Whether {other} is faster or slower than {one} is not known ({', '.join(parts) or 'no time'})."
     where = _where(data)
-    ratio, low, high = mean_of(known).interval
+    mean = mean_of(known)
+    ratio, low, high = mean.interval[0], *mean.within(chance)
+    if len(known) == 1:
+        # One interval for one result, here and in its line.
+        ratio, low, high = with_ratio.iloc[0][["ratio", "ratio_low", "ratio_high"]]
     ends = sorted(each.interval[0] for each in known)
     by_result = f", {ends[0]:.2f} to {ends[-1]:.2f} by result" if len(known) > 1 else ""
     takes = f"takes {times(ratio, low, high)} times as long{by_result} ({of_cells})."
