@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 import yaml
 
@@ -46,26 +47,26 @@ class Checkout:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a Snakemake run."""
-        return [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
+        return [str(forked.SNAKEMAKE), "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
         """Environment variables: the project's own framework environments are used, so that each is made once."""
         own = {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
         return own | os.environ | self.variables
 
-    def snakemake(self, *arguments: str, seconds: float = 2400) -> subprocess.CompletedProcess[str]:
+    def snakemake(self, *arguments: str, seconds: int = 2400) -> subprocess.CompletedProcess[str]:
         """Runs Snakemake; both output streams come as `stdout`."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.environment(),
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-        )
+        return self.fork(self.command(*arguments), self.root, seconds)
 
-    def run(self, *arguments: str, seconds: float = 2400) -> str:
+    def fork(
+        self, command: list[str], folder: Path, seconds: int = 2400
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command of Snakemake's in a folder."""
+        with tempfile.NamedTemporaryFile("r") as output:
+            code = forked.run(command, folder, self.environment(), Path(output.name), seconds)
+            return subprocess.CompletedProcess(command, code, output.read())
+
+    def run(self, *arguments: str, seconds: int = 2400) -> str:
         """Runs Snakemake, which must end well; returns what it printed."""
         done = self.snakemake(*arguments, seconds=seconds)
         assert done.returncode == 0, done.stdout

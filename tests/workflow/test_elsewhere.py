@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import time
 
 import pytest
@@ -43,21 +42,9 @@ class Folder:
 
     def snakemake(self, *arguments, snakefile=None):
         """Runs Snakemake from beside this folder, with a Snakefile of the checkout; gives what it printed."""
-        done = subprocess.run(
-            [
-                *self.checkout.command(*arguments),
-                "--directory",
-                self.root,
-                "--snakefile",
-                snakefile or self.checkout.root / "Snakefile",
-            ],
-            cwd=self.root.parent,
-            env=self.checkout.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=1800,
-        )
+        snakefile = snakefile or self.checkout.root / "Snakefile"
+        named = ("--directory", str(self.root), "--snakefile", str(snakefile))
+        done = self.checkout.fork(self.checkout.command(*arguments, *named), self.root.parent)
         assert done.returncode == 0, done.stdout
         return done.stdout
 

@@ -169,14 +169,9 @@ def check_a_full_disk(checkout, target, fill, free, **variables):
     path.unlink()
     before = checkout.times()
     fill()
-    done = subprocess.run(
-        checkout.command(*TABLE[:3], target),
-        cwd=checkout.root,
-        env=checkout.environment() | variables,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    checkout.variables |= variables
+    done = checkout.snakemake(*TABLE[:3], target)
+    checkout.variables.clear()
     assert done.returncode != 0
     sentence = f"The shard {path.relative_to(checkout.root)} cannot be written ("
     assert sentence in done.stdout and "Traceback" not in done.stdout, done.stdout
