@@ -69,7 +69,7 @@ test:  ## run the tests
 test-zoo:  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@$(BOOTSTRAP) cluster docs tests
 	@.venv/bin/python -m pytest -q -m seldom tests/slurm tests/workflow tests/unit
-	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
+	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs -m "" tests/workflow/test_every_environment.py \
 		tests/workflow/test_ranks_of_frameworks.py tests/workflow/test_gpu_environments.py tests/workflow/test_gpu_rehearsal.py \
 		tests/workflow/test_gpu_run.py tests/workflow/test_planted_trainings.py \
 		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_at_full_size.py tests/workflow/test_honest_networks.py

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import yaml
 
 from steptime.cells import shard
@@ -22,6 +23,9 @@ from steptime.render.tables import Page
 ROOT = Path(__file__).parents[1]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = Frameworks(ROOT / "resources/papers/frameworks.yaml")
+# Dozens of layers of kinds that smaller networks have too: together they take as long as all others.
+DEEP = {"convnext-tiny", "densenet121", "googlenet", "mobilenet", "mobilenet-v3"}
+DEEP |= {"shufflenet", "xception"}
 # The columns of a shard that are the same in all its rows.
 CELL = {
     "platform": "local-cpu",
@@ -74,6 +78,12 @@ PEAK = {
         for threads in (1, 2)
     },
 }
+
+
+def deep_seldom(names):
+    """Parameters of a test, of which `make test-zoo` alone takes those of DEEP."""
+    seldom = pytest.mark.seldom
+    return [pytest.param(name, marks=[seldom] * (name in DEEP)) for name in names]
 
 
 def words():

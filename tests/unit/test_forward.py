@@ -8,7 +8,7 @@ import pytest
 from defects.planting import CATALOGUE
 from defects.stand_in import RIGHT, computing, job
 from examples import CATALOGUE as EXAMPLES
-from examples import FRAMEWORKS, measured, words
+from examples import FRAMEWORKS, deep_seldom, measured, words
 
 from shared import evaluation
 from steptime import networks
@@ -141,7 +141,7 @@ def at_full_size(network, predictor, path, batch=BATCH):
     return said
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", deep_seldom(NETWORKS))
 def test_the_right_network_is_proven_with_room(network, tmp_path):
     proof, asked = narrow(network, Predictor), asked_of(network, BATCH)
     *_, limit = judging.known(asked["spec"], BATCH)
@@ -170,7 +170,7 @@ def test_a_mini_batch_of_one_is_timed_pass_by_pass(tmp_path):
     assert set(said["samples"]) == {1} and said["proven"]["change"] < judging.LIMIT
 
 
-@pytest.mark.parametrize("network", ["fcn5", *NETWORKS[:-1]])
+@pytest.mark.parametrize("network", deep_seldom(["fcn5", *NETWORKS[:-1]]))
 def test_what_outputs_may_be_off_by_is_alike_at_every_mini_batch(network):
     """Of two samples, one number for each may be alike by chance: then PyTorch's FCN-5 was refused."""
     spec = networks.specify(network, CATALOGUE, narrow=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from examples import CATALOGUE
+from examples import CATALOGUE, deep_seldom
 
 from shared import data
 from shared.narrow import BATCH
@@ -72,7 +72,7 @@ def climbing(spec):
     return {node["name"] for node in spec["nodes"][:end]}
 
 
-@pytest.mark.parametrize("network", [*LAYERS, *OPTIONS, *NETWORKS])
+@pytest.mark.parametrize("network", deep_seldom([*LAYERS, *OPTIONS, *NETWORKS]))
 def test_gradients_are_finite_differences(network, monkeypatch):
     spec, weights = start_of(network)
     inputs, labels = data.synthetic_batch(spec, 4)
@@ -96,7 +96,7 @@ def test_gradients_are_finite_differences(network, monkeypatch):
         ), f"{name} {place}"
 
 
-@pytest.mark.parametrize("network", [*LAYERS, *OPTIONS, *NETWORKS])
+@pytest.mark.parametrize("network", deep_seldom([*LAYERS, *OPTIONS, *NETWORKS]))
 def test_rounding_cannot_fail_a_proof(network):
     """Weights that are off by ten float32 roundings stay within the tolerances, as any framework must."""
     spec, weights = start_of(network)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import yaml
@@ -17,9 +18,14 @@ from steptime.tasks import TASKS
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}, "plain": []}
 
 
+@cache
+def shipped(name):
+    return configuration.load(ROOT, {"grid": name})
+
+
 @pytest.fixture(scope="module")
 def desktop():
-    return configuration.load(ROOT, {"grid": "desktop"})
+    return shipped("desktop")
 
 
 def changed(loaded, **values):
@@ -31,7 +37,7 @@ GRIDS = sorted(path.stem for path in (ROOT / "config/grids").glob("*.yaml"))
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_shipped_grids_expand(name):
-    loaded = configuration.load(ROOT, {"grid": name})
+    loaded = shipped(name)
     plan = grid.expand(loaded, 4)
     asked = {task: set(entry.policy(loaded.grid).networks) for task, entry in TASKS.items()}
 
@@ -75,7 +81,7 @@ def test_ranks_of_one_thread_are_held_against_one_device_with_the_threads_of_bot
 @pytest.mark.parametrize("name", ["shi2016", "wuensche2018"])
 def test_a_cell_of_two_grids_is_measured_once(desktop, name):
     jobs = []
-    for loaded in (desktop, configuration.load(ROOT, {"grid": name})):
+    for loaded in (desktop, shipped(name)):
         expected = Expected(loaded)
         cells = grid.expand(loaded, 2).cells
         jobs.append({key: expected.job_of(cell) for key, cell in cells.items()})
@@ -85,7 +91,7 @@ def test_a_cell_of_two_grids_is_measured_once(desktop, name):
 
 @pytest.mark.parametrize("name", ["shi2016", "shatnawi2018", "wuensche2018"])
 def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
-    loaded = configuration.load(ROOT, {"grid": name})
+    loaded = shipped(name)
     paper = yaml.safe_load((ROOT / f"resources/papers/{name}/paper.yaml").read_text())
     task, cells = paper.get("times_of", "step"), grid.expand(loaded, 2).cells.values()
     own = [cell for cell in cells if cell.task == task and cell.network in paper["networks"]]
@@ -351,14 +357,13 @@ def test_all_environments_are_those_of_the_devices_that_are_there():
 
 
 def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
-    grids = [path.stem for path in (ROOT / "config/grids").glob("*.yaml")]
-    loaded = {name: configuration.load(ROOT, {"grid": name}, lambda needs: True) for name in grids}
-    known = loaded["history"].frameworks.values()
-    older = {name for framework in known for name in framework["history"]}
-    asked = set(loaded.pop("history").grid["environments"])
+    history = configuration.load(ROOT, {"grid": "history"}, lambda needs: True)
+    older = {name for framework in history.frameworks.values() for name in framework["history"]}
+    asked = set(history.grid["environments"])
     assert older < asked and {TORCH, JAX} < asked
     assert not asked & {"theano-0.9", TORCH_ON_GPU}
-    assert not [name for name, each in loaded.items() if older & set(each.grid["environments"])]
+    others = {*GRIDS} - {"history"}
+    assert not [name for name in others if older & set(shipped(name).grid["environments"])]
 
 
 @pytest.fixture(scope="module")

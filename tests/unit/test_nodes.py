@@ -115,14 +115,14 @@ def test_ranks_on_two_nodes_take_steps_together(stand_in, cluster, tmp_path, dev
     [
         ("killed", "crashed", "rank 1: the worker was ended by SIGKILL"),
         ("raises", "crashed", "rank 1: ValueError: of my own"),
-        ("hangs", "timeout", "not done after 10 s"),
+        ("hangs", "timeout", "not done after 4 s"),
         ("apart", "not_equivalent", "rank 1 has other weights"),
     ],
 )
 def test_a_rank_on_another_node_ends_all_with_its_reason(
     stand_in, cluster, tmp_path, mode, status, words
 ):
-    outcome = timed(stand_in, tmp_path, mode, seconds=10 if mode == "hangs" else 60)
+    outcome = timed(stand_in, tmp_path, mode, seconds=4 if mode == "hangs" else 60)
     assert outcome.status == status and words in outcome.reason, outcome
     assert left(tmp_path) == ([], ["log"])
 

@@ -9,6 +9,7 @@ from defects import dropping, stand_in
 from defects.planted import PLANTED
 from defects.planting import CATALOGUE, DROPPING
 from defects.stand_in import Trainer, adapter
+from examples import deep_seldom
 
 from shared import narrow
 from shared.specification import at_rate
@@ -43,7 +44,9 @@ def proof_of(network, tried, path):
     [
         *LAYERS,
         *(f"{kind} {option}" for kind in LAYERS for option in LAYERS[kind].options),
-        *(name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])),
+        *deep_seldom(
+            name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])
+        ),
         *("fcn5-momentum", "gpt-small-adam", "gpt-small-adamw", "gpt-small-rms"),
     ],
 )
@@ -135,6 +138,7 @@ def test_each_step_is_held_against_one_from_the_framework_s_own_weights(tmp_path
     assert proof.passed, proof.reason
 
 
+@pytest.mark.seldom
 def test_a_sign_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypatch):
     class Shared(Trainer):
         """Two ranks' halves of a mini-batch, by a framework that rounds as one may."""

@@ -296,11 +296,11 @@ def test_a_slow_way_to_another_rank_is_no_missing_synchronisation(stand_in, tmp_
         ("killed", "crashed", "rank 1: the worker was ended by SIGKILL (Killed)"),
         ("raises", "crashed", "rank 1: ValueError: of my own"),
         # In whatever stage: a busy machine may have come no further than to its start.
-        ("hangs", "timeout", "not done after 8 s, the limit of the grid ("),
+        ("hangs", "timeout", "not done after 3 s, the limit of the grid ("),
     ],
 )
 def test_a_rank_that_fails_ends_all_and_nothing_is_left(stand_in, tmp_path, mode, status, reason):
-    outcome = timed(stand_in, tmp_path, mode, seconds=8.0 if mode == "hangs" else 60.0)
+    outcome = timed(stand_in, tmp_path, mode, seconds=3.0 if mode == "hangs" else 60.0)
     assert outcome.status == status and outcome.reason.startswith(reason), outcome
     assert not psutil.Process().children(recursive=True)
 
