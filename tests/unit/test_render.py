@@ -6,6 +6,8 @@ import matplotlib
 import pandas as pd
 import pyarrow.parquet as pq
 
+from steptime.artefacts.results import memory, ratios, throughput
+from steptime.claims import answers
 from steptime.render import figures, tables, words
 from steptime.render.columns import laid_out
 
@@ -80,10 +82,11 @@ def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(t
     """After c5-table-types, polars#22322, #15747 and NVTabular#429."""
     full = {"verdict": ["holds"], "weight": [3], "ours_least": [0.5], "best": [True], "batch": [8]}
     full |= dict.fromkeys(("today_numbers", "theirs_verdict", "optimiser", "no_line"), ["words"])
+    types = answers.TYPES | ratios.TYPES | throughput.TYPES | memory.TYPES
     nothing = dict.fromkeys(full, [None])
     page, layout = tables.Page("a", "", "", ""), pd.DataFrame({"x": [tables.Entry()]})
     for name, values in (("full", full), ("nothing", nothing), ("none", dict.fromkeys(full, []))):
-        tables.write(tmp_path / name, pd.DataFrame(values), layout, page)
+        tables.write(tmp_path / name, pd.DataFrame(values), layout, page, types)
     schemas = [pq.read_schema(path).remove_metadata() for path in tmp_path.glob("*.parquet")]
     assert schemas[0] == schemas[1] == schemas[2]
     assert len(pd.read_parquet(sorted(tmp_path.glob("*.parquet")))) == 2

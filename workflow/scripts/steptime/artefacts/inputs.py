@@ -187,4 +187,5 @@ class Inputs:
 
     def write_table(self, results: Path) -> None:
         """Writes the table alone, in every form: results/tables/<name>.*."""
-        tables.write(results / "tables" / self.name, *self.table, self.page)
+        types = getattr(self._kind, "TYPES", {})
+        tables.write(results / "tables" / self.name, *self.table, self.page, types)

@@ -15,6 +15,7 @@ from steptime.merge.others import Grid
 from steptime.reading import InputError
 from steptime.render.columns import Row
 from steptime.render.frameworks import Frameworks
+from steptime.render.tables import COUNT, TEXT
 
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it is about seconds on their machine"
@@ -32,6 +33,9 @@ COLUMNS += [
     for side in SIDES
     for what in ("verdict", "numbers", "least", "most", "count", "asked")
 ]
+WORDS = ["paper", "id", "section", "claim", "reading", "bounds", "printed_by"]
+WORDS += [f"{side}_{what}" for side in SIDES for what in ("verdict", "numbers", "asked")]
+TYPES = dict.fromkeys(WORDS, TEXT) | {"weight": COUNT}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "preci
 # Which values of the processes are compared, and the columns of their Ratios.
 OF = ["medians", "means"]
 KNOWN = ["known", "known_means"]
+TYPES = {"verdict": tables.TEXT}
 # What a row has of either side.
 SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low", "high"]
 
@@ -104,7 +105,7 @@ def shown(
     prefix: Path, one: str, other: str, data: pd.DataFrame, notes: list[str], page: tables.Page
 ) -> int:
     """Writes the page of a comparison, prints its answer and returns the exit status."""
-    tables.write(prefix, data.drop(columns=KNOWN), words.layout(data, one, other), page)
+    tables.write(prefix, data.drop(columns=KNOWN), words.layout(data, one, other), page, TYPES)
     print(words.terminal(page.title, notes, data, one, other))
     print(f"Whole table, for a pull request or a browser: {prefix}.md, .html and .parquet")
     return status(data)

@@ -28,29 +28,16 @@ LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
 # In letters: from where on a column of a longtable is not made wider, what its narrowest gets, and what each for notes.
 WIDE, NARROW, SPARE = 24, 12, 2
-# The types of columns, by name; all others are numbers.
-TYPES = {
-    pa.large_string(): set(
-        "above_label above_runner asks basis below_label below_runner blas bounds claim column "
-        "column_group dataset dataset_label device environment environment_label environments "
-        "exchange fastest figure footnote formula framework framework_label framework_version "
-        "further here id item joules_by key label lacking lineage marks memory_of mode name "
-        "network network_label networks no_line no_loss no_peak no_tau not_done note optimiser "
-        "our_order ours_asked ours_numbers ours_verdict overall_word paper part place platform precision printed_by "
-        "principle printed proof_id property quantity reading reason released role scaling "
-        "section series set short shown_by source sources state status target task their_order "
-        "theirs_asked theirs_framework theirs_numbers theirs_platform theirs_property "
-        "theirs_verdict title today_asked today_numbers today_verdict unit variant vector verdict "
-        "version way why why_not worst_cosine_of worst_update_of".split()
-    ),
-    pa.int64(): set(
-        "apart_pairs batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks "
-        "compared_pairs decidable_pairs frozen_parameters full_parameters gradient_bytes items_per_step "
-        "open_pairs overall_networks pairs parameters points reached repeats "
-        "same_pairs samples seed seeds threads timed warmup_steps weight".split()
-    ),
-    pa.bool_(): {"at_run_time", "best", "peak_disturbed", "same", "steady"},
-}
+# The type of columns that are no numbers, so that an empty one is like a full one: here of those that name a cell. Each
+# module declares those of its own in TYPES.
+TEXT, COUNT, FLAG = pa.large_string(), pa.int64(), pa.bool_()
+OF_CELLS = dict.fromkeys(
+    ["source", "platform", "environment", "environment_label", "mode", "precision", "device"], TEXT
+)
+OF_CELLS |= dict.fromkeys(["task", "network", "network_label", "variant", "dataset", "label"], TEXT)
+OF_CELLS |= dict.fromkeys(["framework", "framework_label", "framework_version", "exchange"], TEXT)
+OF_CELLS |= dict.fromkeys(["status", "reason", "marks"], TEXT)
+OF_CELLS |= dict.fromkeys(["batch", "devices", "threads", "repeats", "seed"], COUNT)
 # With more columns than these its letters are smaller.
 MANY_COLUMNS = 9
 # A template is read once.
@@ -115,20 +102,27 @@ class Page:
     notes: list[str] = field(default_factory=list)
 
 
-def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) -> None:
-    """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`."""
+def write(
+    prefix: Path,
+    data: pd.DataFrame,
+    layout: pd.DataFrame,
+    page: Page,
+    types: Mapping[str, pa.DataType] = OF_CELLS,
+) -> None:
+    """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`; `types` are of columns besides OF_CELLS."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
     # Not `with_suffix`: a prefix may end in a version, as torch-1.4.
-    write_parquet(data, layout, page, Path(f"{prefix}.parquet"))
+    known = {**OF_CELLS, **types}
+    table = pa.table({name: _column(data[name], known.get(name)) for name in data})
+    write_parquet(table, layout, page, Path(f"{prefix}.parquet"))
     data.to_csv(f"{prefix}.csv", index=False)
     for ending, made_of in (("md", markdown), ("html", web_page), ("tex", latex)):
         Path(f"{prefix}.{ending}").write_text(made_of(layout, page), encoding="utf-8")
 
 
-def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Path) -> None:
+def write_parquet(table: pa.Table, layout: pd.DataFrame, page: Page, path: Path) -> None:
     """Writes the tidy rows, with the page's words and the layout as JSON in the metadata."""
-    table = pa.table({name: _column(name, data[name]) for name in data})
     stored = {
         "page": asdict(page),
         "names": list(layout.index.names),
@@ -140,17 +134,14 @@ def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Pa
     pq.write_table(table.replace_schema_metadata(words), path)
 
 
-def _column(name: str, values: pd.Series) -> pa.Array:
-    """Returns a column in the type declared for its name, so that an empty one has it too; others keep their own."""
+def _column(values: pd.Series, wanted: pa.DataType | None) -> pa.Array:
+    """Returns a column in the type that is wanted; else what is empty or whole becomes numbers."""
     kept = pa.Array.from_pandas(values)
     kept = kept.combine_chunks() if isinstance(kept, pa.ChunkedArray) else kept
-    wanted = next((kind for kind, names in TYPES.items() if name in names), pa.float64())
-    if wanted == pa.float64() and not (
-        pa.types.is_null(kept.type) or pa.types.is_integer(kept.type)
-    ):
+    if not (wanted or pa.types.is_null(kept.type) or pa.types.is_integer(kept.type)):
         return kept
     try:
-        return kept.cast(wanted)
+        return kept.cast(wanted or pa.float64())
     except pa.ArrowInvalid:
         return kept
 

@@ -17,6 +17,7 @@ from steptime.render.columns import Column, Row, columns
 from steptime.render.words import machine_name, marked, milliseconds, origin, plural, significant
 
 COLUMNS = [*parts.COLUMNS, "bytes", "algbw", "busbw"]
+TYPES = parts.TYPES
 GIGA = 1e9
 
 

@@ -11,10 +11,12 @@ from steptime.artefacts.devices import exchange, speedup
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import milliseconds, percent, processes, why_or
 
 COLUMNS = [*common.NAMED, "seconds", "gradient_bytes", "compute", "basis", "exchange_alone"]
 COLUMNS += ["predicted", "ratio", "hidden", "exchange_seconds"]
+TYPES = {"basis": TEXT, "gradient_bytes": COUNT}
 OF_SHARE, OF_ALL = "of the share", "of all, divided"
 NO_STEP = "no step on one device of this kind was timed"
 NO_SUM = "no sum over these ranks was timed ('sums' under 'parts' of the grid)"

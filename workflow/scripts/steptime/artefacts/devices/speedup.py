@@ -12,6 +12,7 @@ from steptime.plan.cell import without
 from steptime.reading import InputError
 from steptime.render import words
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import percent, processes, ranged, remarks, significant, size, why
 from steptime.statistics import ratios
 from steptime.statistics.spreads import Spreads
@@ -23,6 +24,7 @@ ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "bytes_exchanged", "exchange_seconds"]
 COLUMNS += ["staleness", "scaling"]
 COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
+TYPES = {"scaling": TEXT}
 NONE_ALONE = "no result on one device of this kind was timed"
 NONE_AS_LARGE = "no mini-batch as large as that of all devices together was timed on one device"
 NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"

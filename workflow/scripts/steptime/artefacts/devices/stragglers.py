@@ -8,10 +8,12 @@ from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.results import parts
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import percent, significant
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "lacking"]
 COLUMNS += ["first_alone", "last_alone", "first_beside", "last_beside", "first_keeps", "last_keeps"]
+TYPES = {"lacking": TEXT}
 
 
 def _rank(heading: str, name: str) -> Column:

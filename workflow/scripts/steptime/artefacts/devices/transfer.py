@@ -10,9 +10,10 @@ from steptime.merge.measured import Measured
 from steptime.plain import machine_name
 from steptime.reading import InputError
 from steptime.render.columns import dash, laid_out
-from steptime.render.tables import Entry
+from steptime.render.tables import TEXT, Entry
 
 COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio", "reason"]
+TYPES = dict.fromkeys(["quantity", "key", "unit", "formula", "place", "printed"], TEXT)
 INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")
 FORMULAS = {
     "transfer_one": "memory ÷ bandwidth",

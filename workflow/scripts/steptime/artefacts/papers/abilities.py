@@ -8,7 +8,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import Trained
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import DASH, OURS, PAPER, Entry
+from steptime.render.tables import DASH, OURS, PAPER, TEXT, Entry
 from steptime.render.words import plural, significant, why
 
 BUSY = 1.2  # effective threads from which a cell used more than one
@@ -19,6 +19,7 @@ SERVERS = "they share gradients as proven, on one machine; several machines were
 PROVEN = "proven to be the specified network"
 
 COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
+TYPES = dict.fromkeys(["lineage", "property", "note"], TEXT)
 LONG = 24  # letters from which a value is broken into lines
 
 

@@ -19,7 +19,7 @@ from steptime.merge.others import Grid
 from steptime.render import figures, tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import Entry
+from steptime.render.tables import COUNT, TEXT, Entry
 from steptime.render.words import facts, origin, plural, raw_data
 from steptime.statistics import intervals
 from steptime.statistics.pairs import Pair, both_ways, key
@@ -28,6 +28,10 @@ from steptime.statistics.verdicts import ERROR, FASTER, SLOWER, chance_of_none
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
 COLUMNS += ["same_pairs", "apart_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
+TYPES = dict.fromkeys(["paper", "their_order", "our_order", "no_tau"], TEXT)
+TYPES |= dict.fromkeys(
+    ["frameworks", "same_pairs", "apart_pairs", "decided_pairs", "pairs", "points"], COUNT
+)
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 EVERY = "every network"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")

@@ -7,9 +7,11 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.claims.papers import Paper, read_papers
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import Entry
+from steptime.render.tables import COUNT, TEXT, Entry
 
 COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why"]
+TYPES = dict.fromkeys(["paper", "name", "title", "sources", "target", "state", "why"], TEXT)
+TYPES |= {"cells": COUNT}
 NOT_MADE = "not made"
 SHOWN = [
     Column("What it shows", "title", kind="words long"),

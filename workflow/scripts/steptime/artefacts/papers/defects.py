@@ -12,7 +12,7 @@ import pandas as pd
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import PAPER, Entry
+from steptime.render.tables import PAPER, TEXT, Entry
 from steptime.render.words import limits, ranged, significant
 from steptime.statistics.intervals import difference
 from steptime.statistics.ratios import DISTURBED, mean_of_result
@@ -20,6 +20,7 @@ from steptime.statistics.ratios import DISTURBED, mean_of_result
 COLUMNS = ["network", "framework", "variant", "environment", "mode", "platform", "threads"]
 COLUMNS += ["ratio", "low", "high", "printed_seconds", "seconds", "seconds_low", "seconds_high"]
 COLUMNS += ["their_order", "our_order", "state"]
+TYPES = dict.fromkeys(["their_order", "our_order", "state"], TEXT)
 KEPT, TURNED, OPEN = "kept", "another", "not decided"
 SAME = ["platform", "environment", "mode", "precision", "batch", "threads", "devices"]
 

@@ -11,6 +11,7 @@ from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural
 
+TYPES = answers.TYPES
 # What verdicts are called where they are counted.
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "cannot be checked"}
 COUNTED |= {"so far": "hold or do not hold so far, since some that they name are missing"}

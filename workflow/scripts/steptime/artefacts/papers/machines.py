@@ -10,10 +10,11 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import OURS, PAPER, Entry
+from steptime.render.tables import OURS, PAPER, TEXT, Entry
 from steptime.render.words import cores_text, gibibytes, machine_name, plural, significant
 
 COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
+TYPES = dict.fromkeys(["place", "quantity", "unit", "note"], TEXT)
 NO_COUNTER = "no counter of energy was read on it"
 NOT_TIMED = "nothing was timed on it"
 NOT_FOUND = "not found on the machine"

@@ -8,11 +8,13 @@ import pandas as pd
 from steptime import networks as specifications
 from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, laid_out
-from steptime.render.tables import Entry
+from steptime.render.tables import FLAG, TEXT, Entry
 from steptime.render.words import count, significant
 
 COLUMNS = ["network", "label", "batch", "quantity", "unit", "ours", "theirs", "ratio", "same"]
 COLUMNS += ["note"]
+TYPES = dict.fromkeys(["quantity", "unit", "note"], TEXT)
+TYPES |= {"same": FLAG}
 QUANTITIES = {"Input": "values", "Output": "values", "Layers": "layers", "Parameters": "parameters"}
 OPERATIONS = "Operations per step"
 MILLION = 1_000_000

@@ -6,9 +6,11 @@ from steptime.artefacts.common import describe
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import plural, significant
 
 COLUMNS = ["principle", "asks", "here", "figure", "number", "shown_by", "not_done"]
+TYPES = dict.fromkeys(["principle", "asks", "here", "figure", "shown_by", "not_done"], TEXT)
 SHOWN = [
     Column("The paper asks", "asks", kind="words long"),
     Column("Here", "here", kind="words long"),

@@ -6,9 +6,12 @@ from matplotlib.figure import Figure
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import facts, plural, why
 
 COLUMNS = ["set", "framework", "label", "environments", "timed", "cells", "networks", "why_not"]
+TYPES = dict.fromkeys(["set", "environments", "networks", "why_not"], TEXT)
+TYPES |= {"timed": COUNT, "cells": COUNT}
 NOT_ASKED = "it is in no environment of this grid"
 ROW_INCHES = 0.3
 

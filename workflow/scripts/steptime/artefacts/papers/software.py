@@ -7,7 +7,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import taken, was_told
 from steptime.render.columns import Column, Row, laid_out
-from steptime.render.tables import Entry
+from steptime.render.tables import TEXT, Entry
 from steptime.render.words import marked, raw_data, why
 
 # Our property, its heading, and why a build may not have it.
@@ -21,6 +21,7 @@ PROPERTIES = [
 ]
 COLUMNS = ["lineage", "environment", "framework", "property", "ours", "theirs_property", "theirs"]
 COLUMNS += ["theirs_framework", "status", "reason", "marks"]
+TYPES = dict.fromkeys(["lineage", "property", "theirs_property", "theirs_framework"], TEXT)
 # How libraries of products name themselves, and what a table says of each.
 NAMED = [
     (re.compile(r"(OpenBLAS \S+) .*runs (\w+)"), r"\1 (\2)"),

@@ -7,11 +7,13 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.papers import findings
+from steptime.claims import answers
 from steptime.claims.answers import SIDES
 from steptime.claims.checks import ANSWERED, FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import Entry
+from steptime.render.tables import TEXT, Entry
 
+TYPES = answers.TYPES | {"short": TEXT}
 # What a claim comes to in short, by the verdict of its own numbers and of ours.
 SHORT = {
     (HOLDS, HOLDS): "holds, here too",

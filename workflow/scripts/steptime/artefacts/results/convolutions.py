@@ -11,6 +11,7 @@ from steptime.artefacts.results import parts
 from steptime.render.tables import Entry
 from steptime.render.words import milliseconds
 
+TYPES = parts.TYPES
 WAYS = {
     "own choice": ("o", "#222222", "the framework's own choice"),
     "direct": ("s", "#0072B2", "direct"),

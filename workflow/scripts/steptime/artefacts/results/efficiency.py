@@ -16,6 +16,7 @@ from steptime.merge.measured import Measured
 from steptime.render import figures, words
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
+from steptime.render.tables import COUNT, FLAG, TEXT
 from steptime.render.words import (
     machine_name,
     mark_notes,
@@ -31,6 +32,13 @@ from steptime.statistics.words import FASTEST
 COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "flops_per_step", "bytes_per_step"]
 COLUMNS += ["intensity", "flops_per_second", "peak_flops_per_second", "peak_bytes_per_second"]
 COLUMNS += ["share_of_peak", "no_peak", "peak_disturbed", "best"]
+TYPES = {
+    "no_peak": TEXT,
+    "flops_per_step": COUNT,
+    "bytes_per_step": COUNT,
+    "peak_disturbed": FLAG,
+    "best": FLAG,
+}
 LOW_PEAK = (
     "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "
     "measures it once more"

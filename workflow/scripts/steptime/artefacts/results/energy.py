@@ -7,10 +7,12 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import plural, significant, why_or
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_version", "framework_label"]
 COLUMNS += ["status", "reason", "joules_per_sample", "watts", "joules_by"]
+TYPES = {"joules_by": TEXT}
 # By what a GPU's energy is known (machine.gpu), in words.
 BY = {
     "counter": "NVML's counter of the GPU",

@@ -17,6 +17,7 @@ from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.columns import Column
+from steptime.render.tables import FLAG, TEXT
 from steptime.render.words import (
     mark_notes,
     marked,
@@ -31,6 +32,8 @@ from steptime.render.words import (
 COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]
 COLUMNS += ["reason", "marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", "vector", "at_run_time"]
+TYPES = dict.fromkeys(["series", "version", "place", "released", "vector"], TEXT)
+TYPES |= {"at_run_time": FLAG}
 # Colours of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
 DRAWN = {
     "FCN": ("#0072B2", "#56B4E9"),

@@ -7,6 +7,7 @@ from steptime.artefacts.results import proofs
 from steptime.render.columns import Column, columns
 
 COLUMNS = [*proofs.COLUMNS[:10], "proof_id"]
+TYPES = proofs.TYPES
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:

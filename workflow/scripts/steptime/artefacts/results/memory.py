@@ -12,11 +12,12 @@ from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import LINE
 from steptime.render import figures
 from steptime.render.columns import dash, laid_out
-from steptime.render.tables import Entry
+from steptime.render.tables import TEXT, Entry
 from steptime.render.words import origin, significant, why
 
 COLUMNS = [*LINE, "network_label", "framework", "framework_label", "batch", "status", "reason"]
 COLUMNS += ["peak_memory_bytes", "memory_of", "fixed_bytes", "sample_bytes", "no_line"]
+TYPES = {"memory_of": TEXT, "no_line": TEXT}
 ONE_SIZE = (
     "one mini-batch size was measured, and a line needs two: more under figure_batches of the grid"
 )

@@ -15,7 +15,7 @@ from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Row, dash, laid_out
-from steptime.render.tables import Entry
+from steptime.render.tables import TEXT, Entry
 from steptime.render.words import machine_name, mark_notes, marked, origin, plural, spread, why
 from steptime.statistics import intervals
 
@@ -26,6 +26,7 @@ OPERATION = ["part", "role", "way"]
 COLUMNS = [*common.NAMED[:-2], *OPERATION, "flops"]
 COLUMNS += ["seconds", "low", "high", "repeats", "gflops", "error", "cpus"]
 COLUMNS += ["marks", "lacking"]
+TYPES = dict.fromkeys(["part", "role", "way", "lacking"], TEXT)
 PANEL_INCHES = 0.21  # height of a framework's line in a panel
 GREY_LINE: dict[str, Any] = {"color": figures.GREY, "linewidth": 0.8, "zorder": 1}
 SMALL = {"fontsize": 6.5, "color": figures.GREY}

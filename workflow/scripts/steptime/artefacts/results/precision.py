@@ -15,11 +15,13 @@ from steptime.plan.cell import IDENTITY
 from steptime.render import figures, words
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
+from steptime.render.tables import TEXT
 from steptime.render.words import significant, why, why_or
 from steptime.statistics.ratios import to_bases
 
 COLUMNS = [*common.NAMED, "seconds", "ratio", "low", "high", "peak_memory_bytes"]
 COLUMNS += ["proven_loss", "proven_change", "unit", "pays", "marks"]
+TYPES = {"unit": TEXT}
 PLACE = [name for name in IDENTITY if name != "precision"]
 NO_GAIN = "it is the framework's first mode, or not shown to be faster than that"
 NOT_SHOWN = "the proof in full was not part of its runs"

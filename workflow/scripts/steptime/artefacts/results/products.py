@@ -12,6 +12,7 @@ from steptime.render.words import significant
 
 ONE, TWO = "one call", "two calls"
 COLUMNS = [*parts.COLUMNS, "value"]
+TYPES = parts.TYPES
 NT, TN, CALLS = "NT", "TN", "calls"
 WAYS = {
     NT: ("o", "#D55E00", "NT: the second factor lies transposed"),

@@ -9,7 +9,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.prove.compare import TOLERANCES
 from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import Entry
+from steptime.render.tables import COUNT, TEXT, Entry
 from steptime.render.words import STATUS_WORDS, count, why
 
 # Columns of the table: the number in the data, its heading, and the limit above which the proof fails.
@@ -27,6 +27,8 @@ DETAILS += ["worst_cosine_of", "worst_update_of"]
 COLUMNS = ["network", "network_label", "environment", "framework", "framework_label", "mode"]
 COLUMNS += ["devices", "exchange", "status", "reason", "full_parameters", "parameters"]
 COLUMNS += ["frozen_parameters", *ERRORS, "worst_cosine_of", "worst_update_of", "proof_id"]
+TYPES = dict.fromkeys(["worst_cosine_of", "worst_update_of", "proof_id"], TEXT)
+TYPES |= dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], COUNT)
 
 
 def _error(name: str, what: str, limit: float) -> Column:

@@ -9,6 +9,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import ERROR_RATE, further, milliseconds, processes, ranged, remarks, why
 from steptime.statistics.overall import Overall, overall
 from steptime.statistics.pairs import Pair, both_ways, key, seconds_to_decide
@@ -19,6 +20,10 @@ OVERALL = ["overall", "overall_low", "overall_high", "overall_word", "overall_ne
 # How many pairs a table has, how many are not decided, how many of these further runs would decide, and in which time.
 OPEN = ["compared_pairs", "open_pairs", "decidable_pairs", "seconds_to_decide"]
 COLUMNS += ["low", "high", "verdict", *OVERALL, *OPEN]
+TYPES = dict.fromkeys(["further", "fastest", "verdict", "overall_word"], TEXT)
+TYPES |= dict.fromkeys(
+    ["overall_networks", "compared_pairs", "open_pairs", "decidable_pairs"], COUNT
+)
 # A precision has tables of its own: nobody chooses a framework by the mean of two.
 TABLE = [*common.PLACES, "precision"]
 OF_PLACE = [*TABLE, "environment", "mode"]

@@ -18,6 +18,7 @@ from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import (
     count,
     machine_name,
@@ -31,6 +32,8 @@ from steptime.render.words import (
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
 COLUMNS += ["item", "items_per_step", "items_per_second"]
+TYPES = efficiency.TYPES | {"parameters": COUNT, "items_per_step": COUNT}
+TYPES |= dict.fromkeys(["optimiser", "item", "no_loss"], TEXT)
 # Where the entry says `until` which loss trainings are asked for: that loss, the seconds, or why there are none.
 PLACE = ["environment", "mode", "platform", "threads", "devices"]
 UNTIL = ["loss_asked", "seconds_to_loss", "no_loss"]

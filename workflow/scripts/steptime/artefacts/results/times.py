@@ -12,13 +12,16 @@ from steptime.plan.cell import IDENTITY
 from steptime.render import words
 from steptime.render.columns import Row, laid_out
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry
+from steptime.render.tables import COUNT, DASH, FLAG, OURS, PAPER, SEPARATOR, TEXT, Entry
 from steptime.statistics.words import FASTEST
 
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
 COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote", "caveat"]
+TYPES = dict.fromkeys(["lineage", "column_group", "column", "theirs_platform", "unit"], TEXT)
+TYPES |= dict.fromkeys(["further", "printed", "footnote"], TEXT)
+TYPES |= {"samples": COUNT, "best": FLAG}
 MOST_OF_PEAK = "most of the peak"
 ABOVE = "no processor does more than its peak, so less was computed than in a step of ours"
 # Printed seconds by network, lineage, threads (None on a GPU) and mini-batch.

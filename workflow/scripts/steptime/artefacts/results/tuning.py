@@ -8,6 +8,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import PLACE, PLAIN
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import ERROR_RATE, marked, processes, significant, why, why_or
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import to_bases
@@ -15,6 +16,7 @@ from steptime.statistics.words import EQUAL, FASTEST, NOT_DECIDED, SHORTEST, key
 
 COLUMNS = [*common.NAMED, "plain_seconds", "plain_marks", "seconds", "marks"]
 COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
+TYPES = {"verdict": TEXT, "lacking": TEXT}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -18,7 +18,7 @@ from steptime.merge.measured import ARITHMETIC
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Column, Row
-from steptime.render.tables import Entry
+from steptime.render.tables import FLAG, TEXT, Entry
 from steptime.render.words import (
     STATUS_WORDS,
     machine_name,
@@ -35,6 +35,7 @@ from steptime.statistics.words import FASTEST, places
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
+TYPES = {"vector": TEXT, "blas": TEXT, "at_run_time": FLAG}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -11,10 +11,12 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, judged
 from steptime.render import figures
 from steptime.render.columns import Column, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import environment_labels, facts, why
 
 COLUMNS = [*CELL, "label", "environment_label", "target_accuracy", "seeds", "reached"]
 COLUMNS += ["status", "reason"]
+TYPES = {"dataset_label": TEXT, "seeds": COUNT, "reached": COUNT}
 SPREAD = ["epochs", "epoch_seconds", "seconds", "accuracy", "feed_share", "host_joules"]
 SPREAD += ["peak_memory_bytes"]
 SHOWN = [

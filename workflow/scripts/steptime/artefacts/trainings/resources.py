@@ -10,9 +10,11 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import CELL, Trained
 from steptime.render import figures
 from steptime.render.columns import Row, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import environment_labels, facts, percent
 
 TABLE = [*CELL, "label", "environment_label", "seeds", "status", "reason"]
+TYPES = {"dataset_label": TEXT, "seeds": COUNT}
 # What the table says, where there is any of it.
 USED = {
     "cpus": over_seeds.column("CPUs at work", "cpus"),

@@ -14,6 +14,7 @@ from steptime.merge import trainings
 from steptime.merge.trainings import CELL, NOT_REACHED
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import COUNT, TEXT
 from steptime.render.words import (
     machine_name,
     mark_notes,
@@ -26,6 +27,7 @@ from steptime.render.words import (
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
+TYPES = {"dataset_label": TEXT, "seeds": COUNT, "reached": COUNT}
 SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
 STYLES = {"sync": "-", "async": "--", "mixed": "-."}
 ALIKE = [name for name in CELL if name not in ("devices", "exchange")]

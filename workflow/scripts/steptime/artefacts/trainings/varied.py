@@ -12,11 +12,13 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import in_step
 from steptime.render import figures
 from steptime.render.columns import Column, columns
+from steptime.render.tables import COUNT
 from steptime.render.words import count, mark_notes, marked, plural
 
 COLUMNS = ["network", "varied", "label", "parameters", "framework", "environment", "mode"]
 COLUMNS += ["environment_label", "platform", "threads", "device", "epochs", "status", "reason"]
 COLUMNS += ["marks"]
+TYPES = {"parameters": COUNT}
 # What is shown over the seeds, and drawn.
 SPREAD = {
     "accuracy": over_seeds.column(

@@ -11,6 +11,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.over_seeds import by_cell, describe, gibibytes
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import TEXT
 from steptime.render.words import significant, why
 from steptime.statistics import intervals
 
@@ -19,6 +20,7 @@ MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]
 COLUMNS = [*PLACE, "network_label"]
 COLUMNS += [f"{side}_{name}" for side in ("above", "below") for name in MEASURED]
 COLUMNS += ["ratio", "low", "high", "reason"]
+TYPES = dict.fromkeys(["above_runner", "above_label", "below_runner", "below_label"], TEXT)
 
 
 def _sides(heading: str, name: str, text: Callable[[float], str] = significant) -> list[Column]:
