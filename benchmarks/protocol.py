@@ -33,7 +33,8 @@ def ours(run, clock, sampling):
     """The worker's own warm-up and sampling."""
     from worker import full_size
 
-    values, most = [], full_size.MOST_STEPS
+    values = []
+    most = full_size.MOST_STEPS
     warm = timing.warm_up(run, clock, sampling["budget_seconds"], most_steps=most)
     limits = (sampling["budget_seconds"], sampling["precision"], sampling["least_samples"])
     timing.sample(run, clock, warm["per_block"], *limits, lambda _, seconds: values.append(seconds))

@@ -79,7 +79,8 @@ def spread(weight, x, size):
 
 def deconv(parameters, codes):
     """Of an image of one pixel, the first transposed convolution is a product."""
-    x, statistics = (codes @ parameters["first"]["w"]).reshape(-1, 4, 4, 256), []
+    x = (codes @ parameters["first"]["w"]).reshape(-1, 4, 4, 256)
+    statistics = []
     for number, layer in enumerate(parameters["norms"]):
         x = spread(parameters["spread"][number - 1]["w"], x, 7 * number) if number else x
         mean = x.mean((0, 1, 2))

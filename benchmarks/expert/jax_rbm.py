@@ -46,7 +46,9 @@ def learn(machine, data, noise):
 
 @functools.partial(jax.jit, donate_argnums=0)
 def step(machines, pixels, noises):
-    data, loss, moved = jax.nn.sigmoid(pixels), 0.0, []
+    data = jax.nn.sigmoid(pixels)
+    loss = 0.0
+    moved = []
     for machine, noise in zip(machines, noises, strict=True):
         fresh, energy, data = learn(machine, data, noise)
         moved, loss = [*moved, fresh], loss + energy

@@ -47,7 +47,8 @@ class Machines(gluon.HybridBlock):
         self.machines.add(*[Machine(*pair) for pair in zip(UNITS, UNITS[1:], strict=False)])
 
     def hybrid_forward(self, F, pixels, *noises):
-        data, energies = F.sigmoid(pixels), []
+        data = F.sigmoid(pixels)
+        energies = []
         for machine, noise in zip(self.machines, noises, strict=True):
             energy, data = machine(data, noise)
             energies.append(energy)

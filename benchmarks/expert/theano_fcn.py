@@ -20,7 +20,8 @@ def variable(*shape):
 
 inputs = theano.shared(random.uniform(-1, 1, (64, 26752)).astype("float32"))
 labels = theano.shared(random.randint(0, 26752, 64).astype("int32"))
-parameters, value = [], inputs
+parameters = []
+value = inputs
 for layer, units in enumerate(WIDTHS[1:]):
     weight, bias = variable(WIDTHS[layer], units), variable(units)
     parameters += [weight, bias]

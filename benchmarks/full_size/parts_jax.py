@@ -42,7 +42,9 @@ def in_two(adapter, right):
 @contextmanager
 def changing(adapter, changes):
     """Functions of these names take changed parameters and inputs, and give a changed output."""
-    right, begin, kept = dict(adapter.LAYERS), adapter.Trainer.__init__, {}
+    right = dict(adapter.LAYERS)
+    begin = adapter.Trainer.__init__
+    kept = {}
 
     def begun(self, job, parameters, *arguments):
         for name, change in changes.items():

@@ -45,7 +45,8 @@ def in_two(adapter, right):
 @contextmanager
 def changing(adapter, changes):
     """Operations of these names take changed parameters and inputs, and give a changed output."""
-    right, kept = dict(adapter.LAYERS), {}
+    right = dict(adapter.LAYERS)
+    kept = {}
 
     def wrapped(operation):
         def called(node, own, value, *more):

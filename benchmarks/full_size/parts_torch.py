@@ -63,7 +63,8 @@ def changing(adapter, changes):
 
 
 def _change(module, change, roles):
-    right, kept = module.forward, {}
+    right = module.forward
+    kept = {}
 
     def forward(values, *more):
         own = dict(module.named_parameters())

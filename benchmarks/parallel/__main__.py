@@ -67,7 +67,8 @@ def main() -> None:
         "ours": lambda: ours(options.environment, entry, spec),
         "expert": lambda: expert(options.environment, entry, script),
     }
-    end, logarithms = time.monotonic() + options.seconds, []
+    end = time.monotonic() + options.seconds
+    logarithms = []
     order = list(sides)
     for _ in range(options.pairs):
         if time.monotonic() > end:

@@ -12,6 +12,7 @@ import yaml
 from conftest import ROOT
 
 from steptime.environments import interpreter
+from steptime.plan import digests
 
 TOOLS = Path(sys.executable).parent
 RULES = [
@@ -130,6 +131,51 @@ def test_no_function_is_long(folder):
             if isinstance(node, ast.FunctionDef):
                 first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
                 assert node.end_lineno - first.lineno < 60, f"{path}: {node.name}"
+
+
+def _is_made_of_others(node):
+    """Tells whether a value is none that something begins with."""
+    if isinstance(node, ast.Name):
+        return node.id != "np"
+    called = node.func if isinstance(node, ast.Call) else None
+    parts = [part for part in ast.iter_child_nodes(node) if part is not called]
+    parts += [called.value] if isinstance(called, ast.Attribute) else []
+    return any(map(_is_made_of_others, parts))
+
+
+def _is_too_dense(node):
+    """Tells whether a line was saved that a reader pays for."""
+    if isinstance(node, ast.Starred):
+        # f(*(one, two), *(three, four)), which the formatter leaves on two lines.
+        return isinstance(node.value, ast.List | ast.Tuple)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        # "s" * (count > 1), [one] * bool(one).
+        sides = (node.left, node.right)
+        literal = ast.List | ast.Tuple | ast.JoinedStr
+        is_text = any(
+            isinstance(side, literal) or isinstance(getattr(side, "value", None), str)
+            for side in sides
+        )
+        return is_text and any(
+            isinstance(side, ast.Compare)
+            or ast.unparse(side).startswith(("bool(", "not ", "is_", "has_"))
+            for side in sides
+        )
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+        # rows, cells = [], measured(inputs): one is where it begins, the other has nothing to do with it.
+        values = node.value.elts
+        begins = any(ast.unparse(value) in ("[]", "{}") for value in values)
+        return begins and any(map(_is_made_of_others, values))
+    return False
+
+
+def test_no_line_is_saved_that_a_reader_pays_for():
+    # Each edit of what computes the references would compute all of them anew.
+    left = set(digests.closure(digests.module_path("steptime.prove.reference")))
+    for path in {*(ROOT / "workflow/scripts").rglob("*.py")} - left:
+        nodes = ast.walk(ast.parse(path.read_text()))
+        dense = [ast.unparse(node) for node in nodes if _is_too_dense(node)]
+        assert not dense, path
 
 
 def test_every_rule_says_what_it_does():

@@ -72,7 +72,8 @@ def _written(adapter):
             )
             raise Unsupported(missing.format(framework, framework, module))
         raise Unsupported("there is no adapter '{}'".format(adapter))
-    found, beside = {}, _imported(tree, framework)
+    found = {}
+    beside = _imported(tree, framework)
     for node in tree.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Name) and target.id in DEFAULTS:

@@ -25,7 +25,8 @@ def children(pid):
 
 def family(pid):
     """Returns a process and those below it that have not ended."""
-    found, left = [], [pid]
+    found = []
+    left = [pid]
     while left:
         found.append(left.pop())
         left += children(found[-1])

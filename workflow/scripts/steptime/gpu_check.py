@@ -304,7 +304,8 @@ def _refuse(status: str, reason: str, log: Path, **_: str) -> None:
     """Raises Failure where a worker failed, with the last lines that it printed."""
     lines = log.read_text(errors="replace").splitlines()[-5:] if log.is_file() else []
     if status != "ok":
-        raise Failure(f"{status}: {reason}" + ("; it printed: " + " | ".join(lines)) * bool(lines))
+        printed = f"; it printed: {' | '.join(lines)}" if lines else ""
+        raise Failure(f"{status}: {reason}{printed}")
 
 
 if __name__ == "__main__":

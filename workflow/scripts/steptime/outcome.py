@@ -37,7 +37,8 @@ class Outcome:
         """Returns what each of several ranks used: `seconds` in steps, `cpu_seconds`, and what `Rank.facts` says."""
         warm = self.events.get("warmup", {}).get("steps", 0)
         taken = [steps for steps, _ in self.samples] + [epoch["steps"] for epoch in self.epochs]
-        last, uses = warm + sum(taken), []
+        last = warm + sum(taken)
+        uses = []
         for rank in self.ranks:
             done, seconds, cpu = 0, 0.0, 0.0
             for steps, spent, used in rank.get("blocks", []):

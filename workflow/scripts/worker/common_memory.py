@@ -33,7 +33,8 @@ class Shared(object):
         whole = self._map(job, LINE * job.ranks + sum(places))
         # For each rank, its updates so far, and how many updates of others came between its reading and its writing.
         self._counts = np.frombuffer(whole, np.int64, LINE // 8 * job.ranks).reshape(job.ranks, -1)
-        self.arrays, start = [], LINE * job.ranks
+        self.arrays = []
+        start = LINE * job.ranks
         for size, place in zip(sizes, places):
             self.arrays.append(np.frombuffer(whole, np.float32, size, start))
             start += place

@@ -224,7 +224,8 @@ class Proof(Judge):
 
     def _hold_single_steps(self, trainer):
         """Takes steps one by one, each of which must change small parameters; returns these after the last step."""
-        before, moves = copies(trainer, self.small), []
+        before = copies(trainer, self.small)
+        moves = []
         for _ in range(SINGLE_STEPS):
             loss = trainer.run(1)
             after = copies(trainer, self.small)
@@ -334,7 +335,9 @@ class Proof(Judge):
         """
         (names, start), self.still = self.still, None
         for seed in range(TRIES):
-            random, squares, moves = np.random.RandomState(seed), 0.0, {}
+            random = np.random.RandomState(seed)
+            squares = 0.0
+            moves = {}
             for name in names:
                 most = MOVED * np.abs(start[name]).max()
                 moves[name] = most * random.uniform(-1, 1, start[name].shape)

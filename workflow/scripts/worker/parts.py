@@ -121,7 +121,8 @@ def run(loaded, job, emit, parts):
         clock=timing.clock_facts(building.CLOCK),
     )
     emit("warmup", kernel=kernel_counters())
-    usage, lacking = Usage(building.clock), []
+    usage = Usage(building.clock)
+    lacking = []
     for part in parts:
         told = {name: getattr(part, name) for name in ("part", "role", "way", "flops")}
         told.update(error=None, cpus=None, samples=[], lacking="")

@@ -79,7 +79,9 @@ def _table(content, prefix, spec):
     """Returns {name: (sketch, share of the entries that are kept, limit, blur)} of the parameters."""
     names = ("norms", "projections", "limits", "blurs")
     columns = [content[prefix + name] for name in names]
-    entries, start, table = content[prefix + "entries"].astype(np.float64), 0, {}
+    entries = content[prefix + "entries"].astype(np.float64)
+    start = 0
+    table = {}
     for parameter, norm, projections, limit, blur in zip(spec["parameters"], *columns):
         count, share = sketch.count_entries(parameter["shape"])
         own = entries[start : start + count]

@@ -13,7 +13,8 @@ def sample(run, per_block, limits, counted, job, emit):
     """
     may_repeat = job["device"] == "cpu" and job["ranks"] == 1
     for is_last in (False, True) if may_repeat else (True,):
-        usage, taken = Usage(building.clock), []
+        usage = Usage(building.clock)
+        taken = []
 
         def note(steps, seconds, taken=taken):
             taken.append(seconds)

@@ -69,7 +69,8 @@ def not_drawn(
     rows: pd.DataFrame, name: Callable[[Row], str], reason: Callable[[Row], str] = why, at: str = ""
 ) -> list[str]:
     """Writes a sentence for each reason for which rows have no number, with their names and values of `at`."""
-    word, sentences = "with" if at == "network_label" else "at", []
+    word = "with" if at == "network_label" else "at"
+    sentences = []
     named = rows.assign(
         why_not=[reason(row).rstrip(".") for row in rows.to_dict("records")],
         name=[name(row) for row in rows.to_dict("records")],

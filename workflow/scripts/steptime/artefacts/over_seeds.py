@@ -27,7 +27,8 @@ def by_cell(
     trained: Trained, frameworks: Frameworks
 ) -> list[tuple[Row, pd.DataFrame, pd.DataFrame]]:
     """Returns, for each cell in the order of tables: what names it, its runs (one a seed), and all their epochs."""
-    labels, cells = list(dict.fromkeys(trained.runs["label"])), []
+    labels = list(dict.fromkeys(trained.runs["label"]))
+    cells = []
     named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
     for _, runs in named.groupby(CELL, sort=False, dropna=False):
         row = runs.iloc[0][[*CELL, "label", "environment_label", "target_accuracy"]].to_dict()

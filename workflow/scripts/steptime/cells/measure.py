@@ -273,7 +273,8 @@ class CellRun:
         while "variant_of" in self.catalogue[base]:
             base = self.catalogue[base]["variant_of"]
         wall, used = done.get("wall_seconds"), done.get("cpu_seconds", 0.0)
-        waited, used_here = done.get("waited_seconds"), used
+        waited = done.get("waited_seconds")
+        used_here = used
         first, *others = outcome.used_by_ranks() or [{}]
         for rank in others:
             # The worker itself has reported the first rank's.
@@ -282,7 +283,8 @@ class CellRun:
                 used_here += rank.get("cpu_seconds", 0.0)
             if waited is not None:
                 waited += rank["waited_seconds"] or 0.0
-        ranks, disturbed = cell["devices"], {}
+        ranks = cell["devices"]
+        disturbed: dict[str, Any] = {}
         if wall and not self.task.is_slowed:
             disturbed = interference.between(outcome.snapshots, wall, used_here)
         facts = {

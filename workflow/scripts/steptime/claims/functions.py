@@ -142,7 +142,8 @@ def chosen(
 
 
 def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.DataFrame:
-    rows, words = scope.times, []
+    rows = scope.times
+    words = []
     for name, wanted in where.items():
         if name not in SELECTABLE:
             raise ExpressionError(

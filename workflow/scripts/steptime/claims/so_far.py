@@ -66,7 +66,8 @@ def _could_change(
     All of them are tried together, and those of each framework and of each network.
     """
     extended = finding | {"value": finding.get("ours", finding["value"])}
-    times, rows = ours.times, []
+    times = ours.times
+    rows = []
     for framework, network, above in missing:
         own = times[times["network"] == network].assign(framework=framework, runner=framework)
         rows.append(own[own["threads"] > 0].assign(threads=2 * own["cores"]) if above else own)

@@ -67,9 +67,14 @@ def within(known: list[str], first: str, last: str) -> list[str]:
 class Search:
     """The releases that may have brought the change: from one without the change to one with it."""
 
-    def __init__(self, folder: Folder, base: str, options: argparse.Namespace, known: list[str]):
-        self.folder, self.environment, self.options, self.releases = folder, base, options, known
-        self.base = folder.add(base, known[0])
+    def __init__(
+        self, folder: Folder, environment: str, options: argparse.Namespace, releases: list[str]
+    ) -> None:
+        self.folder = folder
+        self.environment = environment
+        self.options = options
+        self.releases = releases
+        self.base = folder.add(environment, releases[0])
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""

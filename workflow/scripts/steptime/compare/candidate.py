@@ -160,10 +160,11 @@ class Folder:
         """Returns the base and its framework's other environments whose pins a release may copy; none for GPUs."""
         framework = self._framework_of(base)
         plain = re.compile(rf"{re.escape(framework)}-[\d.]+")
+        if not plain.fullmatch(base):
+            return [base]
         # Never like another candidate, which may need what this one does not.
         known = configuration.without_grid(project.ROOT).frameworks[framework]["environments"]
-        alike = known if plain.fullmatch(base) else []
-        return [name for name in alike if plain.fullmatch(name)] or [base]
+        return [name for name in known if plain.fullmatch(name)] or [base]
 
     def _releases_for(self, environment: str) -> list[str]:
         """Returns the releases that have wheels for an environment's Python; [] where the index cannot tell."""

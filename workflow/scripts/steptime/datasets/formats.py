@@ -24,7 +24,8 @@ def idx(files: dict[str, bytes]) -> Split:
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
         names = " and ".join(files)
         raise ValueError(
-            f"{names} hold arrays of {by(images.shape)} and {by(labels.shape)}, not images and their labels"
+            f"{names} hold arrays of {shape_in_words(images.shape)} and {shape_in_words(labels.shape)}, "
+            "not images and their labels"
         )
     return images[:, None], labels.astype(np.int64)
 
@@ -91,10 +92,12 @@ def _idx_array(name: str, content: bytes) -> np.ndarray:
     shape = np.frombuffer(content, ">u4", content[3], 4).tolist() if is_whole else [0]
     values = content[start:]
     if len(values) != math.prod(shape):
-        raise ValueError(f"{name} announces {by(shape)} bytes and holds {len(values):,}")
+        raise ValueError(
+            f"{name} announces {shape_in_words(shape)} bytes and holds {len(values):,}"
+        )
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
-def by(shape: tuple[int, ...] | list[int]) -> str:
+def shape_in_words(shape: tuple[int, ...] | list[int]) -> str:
     """Returns a shape in words."""
     return " x ".join(map(str, shape))

@@ -86,7 +86,8 @@ def _splits(
         if images.shape != (wanted, *entry["shape"]):
             raise DatasetError(
                 f"{entry['label']}: {', '.join(version[split])} hold {len(images):,} images of "
-                f"{formats.by(images.shape[1:])}, and {wanted:,} of {formats.by(entry['shape'])} are needed."
+                f"{formats.shape_in_words(images.shape[1:])}, and {wanted:,} of "
+                f"{formats.shape_in_words(entry['shape'])} are needed."
             )
         if labels.min() < 0 or labels.max() >= len(entry["classes"]):
             raise DatasetError(

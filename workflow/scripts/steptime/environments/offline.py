@@ -42,7 +42,7 @@ def main() -> None:
         )
     # Without pip, the machine's own one installs; to put one there takes longer than all the rest.
     has_pip = find_spec("pip") is not None
-    run(sys.executable, "-m", "venv", *["--without-pip"] * has_pip, prefix)
+    run(sys.executable, "-m", "venv", *(["--without-pip"] if has_pip else []), prefix)
     python = prefix / "bin/python"
     machines: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
     pip = machines if has_pip else [python, "-m", "pip"]

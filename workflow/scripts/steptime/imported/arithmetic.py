@@ -95,8 +95,9 @@ class Arithmetic(Layers):
                 (size - 1) * apart % 2 for size, apart in zip(kernel, _both(dilation), strict=True)
             )
             wants(padding == "valid" or {*stride} == {1} and not even, f"padding='{padding}'")
+            is_same = padding == "same"
             padding = [
-                (size - 1) * apart // 2 * (padding == "same")
+                (size - 1) * apart // 2 if is_same else 0
                 for size, apart in zip(kernel, _both(dilation), strict=True)
             ]
         own = {"weight": [(weight.name, how)]} | (

@@ -119,7 +119,9 @@ class Sequences(Arithmetic):
             return len(axes) == 3 and shown(order) == shown(dims)
 
         x = x if x.layer == "refused" else self.arranged(x, fits)
-        units, ends, left = weights[1].shape[1], [], iter(weights)
+        units = weights[1].shape[1]
+        ends = []
+        left = iter(weights)
         options = {"units": units} | ({"bidirectional": True} if both else {})
         for layer in range(layers):
             own = {}

@@ -278,10 +278,11 @@ class Cuda:
         """Multiplies a square matrix by its transpose; returns False where this kind of numbers is not known."""
         one, none = ctypes.c_float(1), ctypes.c_float(0)
         matrix = ctypes.c_void_p(values), kind, size
+        factors = ctypes.byref(one), *matrix, *matrix, ctypes.byref(none)
+        product = ctypes.c_void_p(result), FLOAT32, size
+        sizes = size, size, size
         code = self.blas.cublasGemmEx(
-            *(self.handle, PLAIN, TRANSPOSED, size, size, size, ctypes.byref(one), *matrix),
-            *(*matrix, ctypes.byref(none), ctypes.c_void_p(result), FLOAT32, size),
-            *(computed, DEFAULT),
+            self.handle, PLAIN, TRANSPOSED, *sizes, *factors, *product, computed, DEFAULT
         )
         # CUBLAS_STATUS_INVALID_VALUE, _ARCH_MISMATCH, _NOT_SUPPORTED.
         if code in (7, 8, 15):

@@ -67,7 +67,8 @@ def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
             node = int(words[1].rstrip(","))
         elif words[:1] == ["present"]:
             pages[node] = pages.get(node, 0) + int(words[1])
-    size, found = os.sysconf("SC_PAGE_SIZE"), []
+    size = os.sysconf("SC_PAGE_SIZE")
+    found = []
     for number in sorted(int(path.name[4:]) for path in folder.glob("node[0-9]*")):
         cpus = numbers(read_text(folder / f"node{number}/cpulist") or "")
         found.append({"bytes": pages.get(number, 0) * size, "cpus": cpus})

@@ -105,13 +105,13 @@ def by_gradients(
         for row in rows
         if (key := shown_by.get(key_of(row))) and not Path(shard_path(key)).exists()
     }
-    return [
-        row
-        if row.get("proven_gradients") is None
-        else row
-        | {"proven_gradients": _place(row) in shown or (None if _place(row) in waiting else False)}
-        for row in rows
-    ]
+    judged = []
+    for row in rows:
+        if row.get("proven_gradients") is not None:
+            is_open = _place(row) in waiting and _place(row) not in shown
+            row = row | {"proven_gradients": None if is_open else _place(row) in shown}
+        judged.append(row)
+    return judged
 
 
 def _place(row: Row) -> tuple[Any, ...]:

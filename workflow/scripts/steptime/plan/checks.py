@@ -29,7 +29,9 @@ def check(configuration: Configuration) -> None:
 
 def lacking(configuration: Configuration, name: str, shown: str = "") -> str:
     """Says what a grid must ask for so that an artefact has cells, or `shown`, which shows the same cells."""
-    selected, grid, asked = configuration.artefacts[name], configuration.grid, []
+    selected = configuration.artefacts[name]
+    grid = configuration.grid
+    asked = []
     task = TASKS[selected.get("task", USUAL_TASK)]
     policy, least = task.policy(grid), selected.get("least_networks", 1)
     usual = ["mnist"] if task.needs_images else grid["networks"] or ["fcn5"]

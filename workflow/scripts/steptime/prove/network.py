@@ -61,9 +61,11 @@ def main() -> None:
             with options.log.open("a") as file:
                 traceback.print_exception(error, file=file)
             reason = f"its proof ended with {type(error).__name__}: {' '.join(str(error).split())}"
-            verdict, details = {"status": "crashed", "reason": reason}, {}
+            verdict = {"status": "crashed", "reason": reason}
+            details = {}
     else:
-        verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
+        verdict = {"status": manifest["status"], "reason": manifest["reason"]}
+        details = {}
     facts = {name: job[name] for name in ("environment", "mode", "network")}
     # What planning holds against what is asked for: a proof that was carried here may be of another adapter.
     facts |= {name: job[name] for name in ("network_digest", "worker_digest", "proof_digest")}

@@ -164,7 +164,10 @@ def _check_together(shares, details):
     weight counts in the trial in which it is nearest to where all updates lead. An update that is left out on purpose
     is missing in every trial.
     """
-    found, mean, nearest, before = [], None, None, shares.start
+    found = []
+    mean = None
+    nearest = None
+    before = shares.start
     for trial in range(TRIALS):
         after = shares.reached(f"together{trial}")
         updates, lacking = _lacking(shares, before, after)

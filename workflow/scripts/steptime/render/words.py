@@ -178,13 +178,12 @@ def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
     """Returns one sentence for each mark of a figure's rows (network_label, framework_label, threads, batch, marks)."""
-    named, axes = (
-        ["framework_label", "network_label"],
-        {"threads": "threads", "batch": "mini-batches"},
-    )
+    named = ["framework_label", "network_label"]
+    axes = {"threads": "threads", "batch": "mini-batches"}
     at = [axis for axis in axes if axis in rows and rows.groupby(named)[axis].nunique().max() > 1]
     where = f" (at {axes[at[0]]})" if at else ""
-    notes, by_mark = [], rows.assign(mark=rows["marks"].str.split(", ")).explode("mark")
+    by_mark = rows.assign(mark=rows["marks"].str.split(", ")).explode("mark")
+    notes = []
     for mark, marked in by_mark[by_mark["mark"] != ""].groupby("mark", sort=False):
         meaning = MARK_WORDS.get(mark, mark)
         if len(marked) == len(rows) > 1:

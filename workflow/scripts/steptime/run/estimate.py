@@ -121,7 +121,8 @@ def words(guessed: Mapping[str, float], kins: Mapping[str, list[str]]) -> str:
 
 def left_out(asked: Collection[str], plan: "Plan", configuration: "Configuration") -> list[str]:
     """Says which mini-batches of the grid `paper` a figure that is asked for by its name leaves out."""
-    whole, sentences = read_yaml(project.path("config/grids/paper.yaml"))["figure_batches"], []
+    whole = read_yaml(project.path("config/grids/paper.yaml"))["figure_batches"]
+    sentences = []
     for name, keys in plan.artefacts.items():
         entry = configuration.catalogue[name].entry if name in asked else {}
         measured = {plan.cells[key].batch for key in keys}

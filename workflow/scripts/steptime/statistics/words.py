@@ -67,7 +67,8 @@ def estimate(cells: pd.DataFrame) -> Statistics:
 
 def words_of(cells: pd.DataFrame, pairs: Iterable[Pair]) -> dict[str, str]:
     """Returns the word of each timed result, by its key, where its place has two."""
-    found, word_of = both_ways(pairs), {}
+    found = both_ways(pairs)
+    word_of = {}
     for place in places(cells, found):
         shortest, *others = map(key, place.to_dict("records"))
         for other in others:

@@ -187,12 +187,19 @@ def _step(
     """Starts a step of as many tasks as there are ranks, on nodes of so many `cores`; ends it afterwards."""
     address, port = server.getsockname()
     command = [
-        *("srun", f"--ntasks={count}", f"--nodes={nodes}", f"--ntasks-per-node={count // nodes}"),
+        "srun",
+        f"--ntasks={count}",
+        f"--nodes={nodes}",
+        f"--ntasks-per-node={count // nodes}",
+        f"--cpus-per-task={cores * nodes // count}",
+        "--distribution=block",
         # It is beside the step that this process is in, and has all of each node, as that one has.
-        *("--distribution=block", "--overlap", "--mem=0", "--cpu-bind=none", "--input=none"),
-        *(f"--cpus-per-task={cores * nodes // count}",),
-        *(sys.executable, "-m", "steptime", "supervisor.task", f"{address}:{port}"),
+        "--overlap",
+        "--mem=0",
+        "--cpu-bind=none",
+        "--input=none",
     ]
+    command += [sys.executable, "-m", "steptime", "supervisor.task", f"{address}:{port}"]
     of_step = ("SLURM_", "SRUN_", "SBATCH_")
     kept = [name for name in os.environ if name in KEPT or not name.startswith(of_step)]
     variables = {name: os.environ[name] for name in kept} | {SECRET: secret}

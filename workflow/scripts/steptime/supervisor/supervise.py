@@ -256,8 +256,9 @@ def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
             resident = sum(members[at].process.proportional_memory() for at in mine) or resident
         if resident > limit_bytes:
             outcome.status = "out_of_memory"
+            where = f" on {node}" if node else ""
             outcome.reason = (
-                f"the worker held {resident / 2**30:.1f} GiB{f' on {node}' * bool(node)}, "
+                f"the worker held {resident / 2**30:.1f} GiB{where}, "
                 f"above the limit of {limit_bytes / 2**30:.1f} GiB"
             )
 

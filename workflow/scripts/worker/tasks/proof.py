@@ -48,7 +48,7 @@ def collect(adapter, job):
     if hasattr(trainer, "statistics"):
         known = trainer.statistics()
         for node in spec["nodes"]:
-            for role in ("mean", "variance") * (node["op"] == "batch_norm"):
+            for role in ("mean", "variance") if node["op"] == "batch_norm" else ():
                 name = "{}/{}".format(node["name"], role)
                 kept = known.get(name, np.zeros(node["in_shape"][:1]))
                 collected["statistics/" + name] = np.array(kept, np.float32)

@@ -128,7 +128,8 @@ class _Steps(object):
     """The timed trainer: a call takes so many steps. Keeps the loss of every call."""
 
     def __init__(self, trainer):
-        self.trainer, self.losses = trainer, []
+        self.trainer = trainer
+        self.losses = []
 
     def __call__(self, steps):
         loss = self.trainer.run(steps)

@@ -43,10 +43,9 @@ def run(loaded, job, emit):
     trainer = building.build(loaded, job, spec, emit)
     emit("began", kernel=kernel_counters())
     usage = Usage(building.clock)
-    stopped = train(
-        *(trainer, spec, splits, job["batch"], job["plan"]),
-        *(building.clock, cpu_seconds, emit, (job["rank"], job["ranks"])),
-    )
+    share = (job["rank"], job["ranks"])
+    clocks = (building.clock, cpu_seconds)
+    stopped = train(trainer, spec, splits, job["batch"], job["plan"], *clocks, emit, share)
     used = usage.so_far()
     if job["ranks"] > 1:
         # The weights of all ranks must be the same.

@@ -46,7 +46,8 @@ def collect(adapter, job):
         alone.append(trainer.turn(group, 1))
         proof.keep(collected, "alone{}".format(group), trainer)
         del trainer
-    rate, losses = spec["optimiser"]["learning_rate"], []
+    rate = spec["optimiser"]["learning_rate"]
+    losses = []
     trainer = build(rate)
     for number, steps in enumerate(TURNS):
         for group in groups:

@@ -96,7 +96,7 @@ def _row(row: Row, one_device: pd.DataFrame, sums: pd.DataFrame, parameters: flo
 
 
 def _divided(row: Row) -> list[str]:
-    return ["a step of all, divided by the number of devices"] * (row["basis"] == OF_ALL)
+    return ["a step of all, divided by the number of devices"] if row["basis"] == OF_ALL else []
 
 
 NO_BOTH = why_or(lambda row: NO_STEP if pd.isna(row["compute"]) else NO_SUM)

@@ -67,7 +67,9 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
             points = pd.concat([alone, sharing]).sort_values("devices")
             for row in points.to_dict("records"):
                 words = [row["label"], row["network"], machine_name(row["platform"])]
-                words += [plural(row["threads"], "thread"), *[exchange] * (exchange != "sync")]
+                words.append(plural(row["threads"], "thread"))
+                if exchange != "sync":
+                    words.append(exchange)
                 time = row["seconds"] / alone["seconds"].iloc[0]
                 known = {"source": "ours", "label": ", ".join(words), "relative_time": time}
                 rows.append(row | known)

@@ -62,7 +62,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
     measured = inputs.measured
     by_name = {package["environment"]: package for package in inputs.packages}
     labels = {name: entry.get("label", name) for name, entry in inputs.networks.items()}
-    rows, environments = {}, measured.cells.groupby(["environment", "framework"], sort=False)
+    rows = {}
+    environments = measured.cells.groupby(["environment", "framework"], sort=False)
     for (environment, framework), cells in environments:
         software = measured.software.get(environment, {})
         own = [proof for proof in inputs.proofs if proof["environment"] == environment]

@@ -43,7 +43,8 @@ LINE = ["paper", "network", "framework", "device"]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    drawn, told, cells = [], [], measured_times([Grid(steps=[inputs.measured])])
+    cells = measured_times([Grid(steps=[inputs.measured])])
+    drawn, told = [], []
     for paper in read_papers(inputs.paths("papers")):
         theirs = their_times(paper, inputs.frameworks)
         ours = our_times(paper, cells, inputs.frameworks)
@@ -58,7 +59,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout."""
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
-    rows, cells = [], measured_times([Grid(steps=[measured])])
+    cells = measured_times([Grid(steps=[measured])])
+    rows = []
     found = both_ways(measured.statistics.pairs)
     for paper in papers:
         theirs = their_times(paper, frameworks)

@@ -22,7 +22,8 @@ SHOWN = [
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
-    figures, rows = _figures(inputs), []
+    figures = _figures(inputs)
+    rows = []
     for entry in inputs.entry["principles"]:
         row = {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
         row["figure"], row["number"] = figures[entry["figure"]]

@@ -184,4 +184,4 @@ def _notes(topologies: dict[str, Row], artefact: Row) -> list[str]:
     notes += [f"{name}: no GPU is seen." for name, host in topologies.items() if not host["gpus"]]
     is_virtual = any(host["cpu"]["virtual"] for host in topologies.values())
     hidden = "A virtual machine may not see the caches and memory nodes of its host."
-    return [*notes, *[hidden] * is_virtual]
+    return [*notes, hidden] if is_virtual else notes

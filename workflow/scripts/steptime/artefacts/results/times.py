@@ -298,7 +298,9 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
     # Every row has the paper's columns in the paper's order, so the first appearance is that order.
     for group, printed in theirs.groupby("column_group", sort=False):
         columns += [(group, name) for name in printed["column"].unique()] + behind.get(group, [])
-    return columns + [(paper["short"], MOST_OF_PEAK)] * bool(theirs["peak_share"].notna().any())
+    if theirs["peak_share"].notna().any():
+        columns.append((paper["short"], MOST_OF_PEAK))
+    return columns
 
 
 def _entry(row: Row) -> Entry:

@@ -45,7 +45,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     `epochs` and `seconds` are those to the accuracy, over the seeds that reached it. `accuracy` is that after the last
     epoch that all seeds have; `feed_share` is the share of the time in which images were drawn.
     """
-    trained, rows = judged(inputs.trained), []
+    trained = judged(inputs.trained)
+    rows = []
     for row, runs, own in over_seeds.by_cell(trained, inputs.frameworks):
         reached = runs[runs["status"] == "ok"]
         failed = runs[runs["status"] != "ok"]

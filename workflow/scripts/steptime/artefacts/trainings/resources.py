@@ -46,7 +46,8 @@ ROW_INCHES = 1.9
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (TABLE; of each of USED the median, `least_` and `most_` over the seeds) and the layout."""
-    trained, rows = inputs.trained, []
+    trained = inputs.trained
+    rows = []
     for row, runs, _ in over_seeds.by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
         row["status"] = "ok" if len(failed) < len(runs) else failed.iloc[0]["status"]

@@ -33,7 +33,9 @@ PANEL_INCHES = 2.3
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Returns the tidy rows (COLUMNS, and spreads of SPREAD) after the last epoch of all seeds, and the layout."""
-    runs, numbers, rows = inputs.trained.runs, inputs.entry["varied"], []
+    runs = inputs.trained.runs
+    numbers = inputs.entry["varied"]
+    rows = []
     trained = inputs.trained.only(runs[common.whole(runs)["network"].isin(list(numbers))])
     shared = in_step(trained)
     most = int(shared["epoch"].max()) if len(shared) else 0

@@ -71,7 +71,8 @@ class _Trainer(object):
         self.layout = job.layout
         self.api = jpype.JClass("com.intel.analytics.bigdl.python.api.PythonBigDL").ofFloat()
         start = self.api.createInput()
-        nodes, modules = {"input": start}, {}
+        nodes = {"input": start}
+        modules = {}
         for node in _described(job.spec):
             module = modules[node["name"]] = LAYERS[node["op"]](self.api, node)
             nodes[node["name"]] = self.api.createNode(

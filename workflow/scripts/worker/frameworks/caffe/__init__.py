@@ -258,7 +258,8 @@ def _rnn(net, node, sources, top):
     """Adds one product of all steps' inputs, then layers for each step, as Caffe's own recurrent layers do inside."""
     options = {"num_output": node["units"], "axis": 2}
     add_layer(net, "InnerProduct", sources, top + "/all", node["name"], inner_product_param=options)
-    count, outputs = node["in_shape"][0], []
+    count = node["in_shape"][0]
+    outputs = []
     given = _pieces(net, top + "/all", top + "/given", count, 0)
     before = _zero(node)
     for at in range(count):

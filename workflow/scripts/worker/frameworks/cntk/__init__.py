@@ -117,7 +117,8 @@ class Trainer(object):
             if node["op"] == "dropout":
                 # Layers of one seed would drop the same values.
                 own["seed"] = job.seed + len(values)
-            for role, start in (("mean", 0.0), ("variance", 1.0)) * (node["op"] == "batch_norm"):
+            is_normal = node["op"] == "batch_norm"
+            for role, start in (("mean", 0.0), ("variance", 1.0)) if is_normal else ():
                 average = cntk.constant(start, tuple(node["in_shape"][:1]))
                 own[role] = self._kept["{}/{}".format(node["name"], role)] = average
             values[node["name"]] = self.layer(node["op"])(

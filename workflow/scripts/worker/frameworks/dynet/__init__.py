@@ -49,7 +49,8 @@ class _Trainer(object):
         self.border = _border(readers)
         for node in spec["nodes"]:
             kind = "lookup_parameters" if node["op"] == "embedding" else "parameters"
-            make, own = getattr(self.collection, kind + "_from_numpy"), {}
+            make = getattr(self.collection, kind + "_from_numpy")
+            own = {}
             for role, name in job.own(node).items():
                 own[role] = self.trained[name] = make(_turned(job.take(name)))
             # The border of the batch is there already.
@@ -175,7 +176,8 @@ def _padded(node, x, filling):
 def _grouped_conv(node, own, x):
     """Returns one convolution for each group: DyNet's has no groups."""
     groups, outer = node["groups"], node["channels"] // node["groups"]
-    inner, made = node["in_shape"][0] // groups, []
+    inner = node["in_shape"][0] // groups
+    made = []
     alone = dict(node, in_shape=[inner] + node["in_shape"][1:])
     for group in range(groups):
         start, first = group * inner, group * outer

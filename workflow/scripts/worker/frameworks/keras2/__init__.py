@@ -81,7 +81,10 @@ def build(job):
 class _Trainer(object):
     def __init__(self, job, threads):
         mode, self._nodes = job.mode, job.spec["nodes"]
-        self._variables, self._leave, self._layout, self._mode = {}, {}, job.layout, mode
+        self._variables = {}
+        self._leave = {}
+        self._layout = job.layout
+        self._mode = mode
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
         self._layers = {node["name"]: LAYERS[node["op"]](node, mode) for node in self._nodes}

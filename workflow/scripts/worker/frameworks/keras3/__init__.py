@@ -303,7 +303,8 @@ def _make_model(job):
     """Returns the model, and {parameter: variable of Keras}."""
     start = {name: job.take(name) for name in job.layout.names}
     source = keras.Input(job.inputs.shape[1:], len(job.inputs), str(job.inputs.dtype))
-    values, made = {"input": source}, {}
+    values = {"input": source}
+    made = {}
     for node in job.spec["nodes"]:
         names = {
             "{}/{}".format(node["name"], role): keras_name

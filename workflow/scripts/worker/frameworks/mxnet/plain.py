@@ -26,7 +26,8 @@ class _Network(gluon.Block):
 
     def __init__(self, nodes):
         super().__init__()
-        self.nodes, self.blocks = nodes, {}
+        self.nodes = nodes
+        self.blocks = {}
         for node in nodes:
             self.blocks[node["name"]] = block = LAYERS[node["op"]](node)
             if isinstance(block, gluon.Block):
@@ -44,7 +45,9 @@ class _Trainer(object):
     settings = {"plain": "gluon.nn, gluon.Trainer"}
 
     def __init__(self, job):
-        self._network, self._layout, self._homes = _Network(job.spec["nodes"]), job.layout, {}
+        self._network = _Network(job.spec["nodes"])
+        self._layout = job.layout
+        self._homes = {}
         self._network.initialize(mx.init.Zero())
         for node in job.spec["nodes"]:
             for role, name in job.own(node).items():

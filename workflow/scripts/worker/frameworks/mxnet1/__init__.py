@@ -72,7 +72,8 @@ class _Trainer(object):
 
 def _logits(spec):
     """Returns the scores of all labels as a symbol, (labels, classes), and its other inputs: {name: (shape, value)}."""
-    values, states = {"input": mx.sym.Variable("input")}, {}
+    values = {"input": mx.sym.Variable("input")}
+    states = {}
     for node in spec["nodes"]:
 
         def own(role, shape=None, value=0, node=node):

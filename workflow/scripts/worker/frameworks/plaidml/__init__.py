@@ -279,7 +279,8 @@ def _lstm(node, own, value):
 
 def _rnn(node, own, value):
     """Computes a recurrence: a product and a hyperbolic tangent in each step."""
-    given, outputs = _given(own, value), []
+    given = _given(own, value)
+    outputs = []
     for step in range(value.shape.dims[0]):
         sums = given(step)
         sums = sums + op.matmul(outputs[-1], own["recurrent"]) if outputs else sums

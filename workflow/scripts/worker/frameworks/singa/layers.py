@@ -63,7 +63,8 @@ class _Rnn(autograd.Operator):
         self.steps = steps
 
     def forward(self, products, recurrent):
-        self.recurrent, self.kept = recurrent, []
+        self.recurrent = recurrent
+        self.kept = []
         for sums in shares(products, self.steps, 0):
             if self.kept:
                 core.MultWithScale(1.0, self.kept[-1], recurrent, 1.0, sums)
@@ -159,7 +160,9 @@ class _Grouped(autograd.Operator):
         return y if b is None else _raised(y, b)
 
     def backward(self, dy):
-        arriving, dx, dw = shares(dy, self.groups, 1), [], []
+        arriving = shares(dy, self.groups, 1)
+        dx = []
+        dw = []
         for share, x, w in zip(arriving, *self.kept):
             if not is_data(self):
                 dx.append(core.CpuConvBackwardx(share, w, x, self.handle))

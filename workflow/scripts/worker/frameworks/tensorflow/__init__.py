@@ -93,12 +93,16 @@ class Network(object):
     """The nodes of a specification as operations on variables."""
 
     def __init__(self, job):
-        self.variables, self._plan, self._layout, self._kept = {}, [], job.layout, {}
+        self.variables = {}
+        self._plan = []
+        self._layout = job.layout
+        self._kept = {}
         for node in job.spec["nodes"]:
             own = {}
             for role, name in job.own(node).items():
                 own[role] = self.variables[name] = tf.Variable(job.take(name))
-            for role, start in (("mean", 0.0), ("variance", 1.0)) * (node["op"] == "batch_norm"):
+            is_normal = node["op"] == "batch_norm"
+            for role, start in (("mean", 0.0), ("variance", 1.0)) if is_normal else ():
                 own[role] = tf.Variable(tf.fill(node["in_shape"][:1], start), trainable=False)
                 self._kept["{}/{}".format(node["name"], role)] = own[role]
             operation = LAYERS[node["op"]]
@@ -504,7 +508,8 @@ def _lstm(node, own, value):
 
 
 def _rnn(node, own, value):
-    output, outputs = tf.zeros([value.shape[1], node["units"]], value.dtype), []
+    output = tf.zeros([value.shape[1], node["units"]], value.dtype)
+    outputs = []
     weight = tf.convert_to_tensor(own["recurrent"])
     for product in tf.unstack(_products(own, value)):
         output = tf.tanh(product + tf.matmul(output, weight))
@@ -513,7 +518,8 @@ def _rnn(node, own, value):
 
 
 def _gru(node, own, value):
-    output, outputs = tf.zeros([value.shape[1], node["units"]], value.dtype), []
+    output = tf.zeros([value.shape[1], node["units"]], value.dtype)
+    outputs = []
     units, weight = node["units"], tf.convert_to_tensor(own["recurrent"])
     for given in tf.unstack(_products(own, value)):
         product = tf.matmul(output, weight)

@@ -24,7 +24,8 @@ def start(job):
 def build(part):
     """Returns an operation in its own graph and session."""
     with tf.Graph().as_default() as graph:
-        session, starts = tf.Session(graph=graph, config=_CONFIG[0]), {}
+        session = tf.Session(graph=graph, config=_CONFIG[0])
+        starts = {}
 
         def variable(values):
             # By way of a placeholder: a graph may not hold 2 GiB of constants.

@@ -647,7 +647,11 @@ LAYERS = {
     "dense": lambda node, _: _Dense(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _conv(node),
     "conv_transpose": lambda node, _: _ConvTranspose2d(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        node["in_shape"][0],
+        node["channels"],
+        node["kernel"],
+        node["stride"],
+        node["padding"],
         bias=node["bias"],
     ),
     "grouped_conv": lambda node, _: _conv(node, groups=node["groups"]),

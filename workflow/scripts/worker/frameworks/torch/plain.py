@@ -39,7 +39,9 @@ class _Trainer(object):
     settings = {"plain": "torch.nn, torch.optim.SGD"}
 
     def __init__(self, job):
-        self._network, self._layout, self._homes = _Network(job.spec["nodes"]), job.layout, {}
+        self._network = _Network(job.spec["nodes"])
+        self._layout = job.layout
+        self._homes = {}
         for node in job.spec["nodes"]:
             for role, name in job.own(node).items():
                 attribute, turned = _HOMES.get((node["op"], role), (role, False))
