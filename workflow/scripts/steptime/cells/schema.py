@@ -5,8 +5,6 @@ import pyarrow as pa
 from steptime.tasks import TASKS
 
 SCHEMA_VERSION = 2
-STATUSES = ["ok", "unsupported", "install_failed", "not_equivalent"]
-STATUSES += ["out_of_memory", "timeout", "crashed", "diverged"]
 TIMES = ["started_at", "ended_at"]
 
 
