@@ -44,7 +44,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     is_part = ["part_of" in inputs.networks.get(network, {}) for network in rows["network"]]
     rows = rows[~np.array(is_part, bool)]
     pairs = both_ways(inputs.measured.statistics.pairs)
-    fastest = {at: rows.loc[place.index[0]] for place in places(rows, pairs) for at in place.index}
+    by_shortest = to_shortest(rows, pairs)
     took = _seconds(inputs.measured.rows)
     means: dict[tuple[Any, ...], Overall] = {}
     still_open: dict[tuple[Any, ...], Row] = {}
@@ -52,7 +52,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         means |= {(*place, *way): mean for way, mean in overall(places(own, pairs), pairs).items()}
         still_open[place] = _open(own, pairs, took)
     compared = [
-        _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))
+        _row(row, by_shortest.get(at, {}), means.get(tuple(row[name] for name in OF_PLACE)))
         | still_open[tuple(row[name] for name in TABLE)]
         for at, row in rows.iterrows()
     ]
@@ -91,13 +91,24 @@ def _open(rows: pd.DataFrame, pairs: dict[tuple[str, str], Pair], took: dict[str
     return dict(zip(OPEN, (len(own), len(left), *seconds_to_decide(left, took)), strict=True))
 
 
-def _row(
-    row: pd.Series,
-    first: pd.Series | None,
-    pairs: dict[tuple[str, str], Pair],
-    mean: Overall | None,
-) -> Row:
-    """Returns the row of a result, with its time divided by that of `first`, the fastest of its place."""
+def to_shortest(rows: pd.DataFrame, pairs: dict[tuple[str, str], Pair]) -> dict[Any, Row]:
+    """Returns the ratio of each timed row to the shortest of its place, `fastest`, by its label."""
+    by_shortest = {}
+    for place in places(rows, pairs):
+        first = place.iloc[0]
+        for at, row in place.iterrows():
+            pair = pairs.get((key(row), key(first)))
+            by_shortest[at] = {
+                "fastest": f"{first['environment']}.{first['mode']}",
+                "ratio": pair.ratio if pair else row["seconds"] / first["seconds"],
+                "low": pair.low if pair else None,
+                "high": pair.high if pair else None,
+            }
+    return by_shortest
+
+
+def _row(row: pd.Series, by_shortest: Row, mean: Overall | None) -> Row:
+    """Returns the row of a result, beside the shortest time of its place."""
     compared = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),
@@ -106,12 +117,7 @@ def _row(
     compared |= dict.fromkeys(["fastest", "ratio", "low", "high", *OVERALL])
     if mean is not None:
         compared |= dict(zip(OVERALL, mean, strict=True))
-    if first is not None:
-        compared["fastest"] = f"{first['environment']}.{first['mode']}"
-        pair = pairs.get((key(row), key(first)))
-        compared["ratio"] = pair.ratio if pair else row["seconds"] / first["seconds"]
-        compared |= {"low": pair.low, "high": pair.high} if pair else {}
-    return compared
+    return compared | by_shortest
 
 
 def _shown(row: Row) -> str | None:
@@ -124,7 +130,7 @@ def _shown(row: Row) -> str | None:
 
 def _remarks(row: Row) -> list[str]:
     is_unknown = row["verdict"] == NOT_DECIDED and pd.isna(row["low"])
-    return [NO_INTERVAL] * is_unknown + remarks(row)
+    return [*([NO_INTERVAL] if is_unknown else []), *remarks(row)]
 
 
 SHOWN = [

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.results import efficiency, startup
+from steptime.artefacts.results import efficiency, ratios, startup
 from steptime.environments.libraries import registers
 from steptime.merge.measured import ARITHMETIC
 from steptime.plan.cell import IDENTITY
@@ -30,8 +30,8 @@ from steptime.render.words import (
     significant,
     spread,
 )
-from steptime.statistics.pairs import both_ways, key
-from steptime.statistics.words import FASTEST, places
+from steptime.statistics.pairs import both_ways
+from steptime.statistics.words import FASTEST
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
@@ -44,14 +44,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
     pairs = both_ways(measured.statistics.pairs)
-    ratios = {}
-    for place in places(cells, pairs):
-        shortest, *others = place.iterrows()
-        ratios[shortest[0]] = 1.0
-        for at, row in others:
-            pair = pairs.get((key(row), key(shortest[1])))
-            ratios[at] = pair.ratio if pair else row["seconds"] / shortest[1]["seconds"]
-    cells["ratio"] = pd.Series(ratios)
+    by_shortest = ratios.to_shortest(cells, pairs)
+    cells["ratio"] = pd.Series({at: row["ratio"] for at, row in by_shortest.items()})
     kept = [*IDENTITY, "word", "ratio", "peak_memory_bytes", *ARITHMETIC]
     data = shares.merge(cells[kept], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
