@@ -21,6 +21,8 @@ CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 # Networks with dropout and no data set, as people write them.
 DROPPING = yaml.safe_load((ROOT / "tests/cases/dropout.yaml").read_text())
 CATALOGUE |= DROPPING
+# Right networks as people write them.
+HONEST = yaml.safe_load((ROOT / "tests/cases/honest.yaml").read_text())
 # So that a defect can be planted in each framework that has its layer: some have no exact GELU, or no attention.
 CATALOGUE["bert-base-tanh"] = json.loads(
     json.dumps(CATALOGUE["bert-base"]).replace('"gelu"', '"gelu_tanh"')

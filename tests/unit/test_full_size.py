@@ -10,7 +10,7 @@ from defects import dropping
 from defects.full_size import LATE, NEVER, PLANTED, OneOfBlock, in_bits, last_alone, late, rounded
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
-from defects.planting import CATALOGUE, DROPPING, losing
+from defects.planting import CATALOGUE, DROPPING, HONEST, losing
 from defects.stand_in import RIGHT, Trainer, adapter, job, replacing
 from defects.transformers import seeing
 
@@ -111,6 +111,30 @@ def test_a_first_step_may_take_the_loss(network, rate, tmp_path, monkeypatch):
     np.savez(tmp_path / "reference.npz", **reference.compute(spec, BATCH))
     said = measure(network, Trainer, tmp_path / "reference.npz")["proven"]
     assert said["lacking"] == "" and 0 < said["change"] < FLOAT32.change
+
+
+def test_a_framework_may_add_up_the_gradients_of_many_places_one_by_one(tmp_path, monkeypatch):
+    """Biases of convolutions over 4096 steps were refused."""
+    monkeypatch.setitem(CATALOGUE, "series", HONEST["series"] | {"narrow": {}})
+    monkeypatch.setitem(globals(), "BATCH", 16)
+    spec, path = networks.specify("series", CATALOGUE, narrow=True), tmp_path / "series.npz"
+    np.savez(path, **reference.compute(spec, BATCH))
+
+    def one_by_one(node, own, x):
+        y, backward = RIGHT["grouped_conv"](node, own, x)
+
+        def summed(dy):
+            found, gradients = backward(dy)
+            rows = np.moveaxis(dy, 1, -1).reshape(-1, dy.shape[1])
+            return found, gradients | {"bias": np.cumsum(rows, 0, np.float32)[-1]}
+
+        return y, summed
+
+    said = measure("series", replacing(grouped_conv=one_by_one), path)["proven"]
+    assert said["lacking"] == "" and said["change"] > FLOAT32.change
+    for rough in (in_bits(8, kind="grouped_conv"), in_bits(11)):
+        with pytest.raises(NotEquivalent, match="at full size"):
+            measure("series", rough, path)
 
 
 def cut_off(values, bits):

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from defects import planting
+from defects.planting import HONEST
 from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of, prefix_of
 
 from shared.narrow import BATCH
@@ -12,7 +12,6 @@ from steptime import networks
 from steptime.prove import compare, golden, network
 from steptime.tasks import that_proves
 
-HONEST = yaml.safe_load((planting.ROOT / "tests/cases/honest.yaml").read_text())
 SELDOM = [pytest.param(each, marks=pytest.mark.seldom) for each in (TENSORFLOW, JAX, KERAS)]
 OLD = [
     ("theano-1.0.5", "graph"),

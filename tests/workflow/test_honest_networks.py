@@ -12,7 +12,7 @@ import honest
 import numpy as np
 import pytest
 from defects import planting
-from test_honest import HONEST
+from defects.planting import HONEST
 from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations

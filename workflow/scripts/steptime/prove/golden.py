@@ -36,8 +36,11 @@ SEEN, RISE = 2.0**-21, 2.0
 ADDITION = 0.25 * 2.0**-24
 # Limits are no less than so many times what that does.
 ADDITIONS = 8.0
-# Layers that say what becomes of sums over an image's places.
-SUMMING = ("conv", "grouped_conv", "batch_norm")
+# Layers that say what becomes of sums over an image's places, or over the steps of a sequence.
+SUMMING = (
+    *("conv", "grouped_conv", "conv_transpose", "dense", "bias", "layer_scale"),
+    *("batch_norm", "group_norm", "layer_norm", "rms_norm"),
+)
 
 
 @dataclass(frozen=True)
@@ -178,9 +181,12 @@ def _summed(parts, places, random):
 
 
 def summing(spec: dict) -> dict:
-    """Returns the specification with noise in the sums over an image's places."""
+    """Returns the specification with noise in the sums over places."""
     noisy = partial(_summed, random=np.random.RandomState(0))
-    nodes = [dict(node, summed=noisy) if node["op"] in SUMMING else node for node in spec["nodes"]]
+    nodes = [
+        dict(node, summed=noisy) if node["op"] in SUMMING and len(node["in_shape"]) > 1 else node
+        for node in spec["nodes"]
+    ]
     return dict(spec, nodes=nodes)
 
 

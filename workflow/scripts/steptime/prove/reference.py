@@ -323,7 +323,7 @@ def _limits(asked: Precision, spec: dict[str, Any], first: _First) -> _Limits:
     limits = np.maximum(limits, np.maximum(noise, by_sums))
     limits[~driven] = np.inf
     middle = max(asked.change, asked.share * float(np.median(off[counted])))
-    middle = max(middle, float(np.median(by_sums[counted])))
+    middle = max(middle, _middle_noise(spec, by_sums, counted))
     return _Limits(limits, counted, middle, by_a_sign, by_a_window, below, by_sums, loss_by_sums)
 
 
@@ -385,6 +385,16 @@ def _late_noise(spec, start, inputs, labels, rounded, loss, sketches):
     return abs(other - loss), golden.ADDITIONS * _off(gradients, sketches)
 
 
+def _middle_noise(spec, noise, counted):
+    """Says what such noise does to the median: nothing by vectors whose sums no other gradient follows."""
+    followed = {node["name"] for node in spec["nodes"] if node["op"] == "batch_norm"}
+    alone = [
+        len(parameter["shape"]) == 1 and parameter["name"].split("/")[0] not in followed
+        for parameter in spec["parameters"]
+    ]
+    return float(np.median(np.where(alone, 0.0, noise)[counted]))
+
+
 def _masked(spec, inputs, labels, loss, sketches):
     """Says what `dropout`, `masked` and `masked_loss` of `compute` are."""
     dropping = drawing(spec, np.random.RandomState(data.SEED))
@@ -440,7 +450,7 @@ def _steadied(spec, inputs, labels, turned, noise, precision):
     limits[turns] = np.maximum(limits[turns], turned)
     limits = np.maximum(limits, noise)
     limits[~driven] = np.inf
-    middle = max(asked.share * middle, float(np.median(noise[counted])))
+    middle = max(asked.share * middle, _middle_noise(spec, noise, counted))
     return {
         "steady_moved": np.array([name in moved for name in start], np.int8),
         "steady_shifts": np.concatenate(

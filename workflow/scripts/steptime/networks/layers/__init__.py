@@ -67,6 +67,14 @@ def kept(node: Node, rate: float, shape: tuple[int, ...]) -> Array:
     return (node["random"].random_sample(shape) >= rate) / (1 - rate)
 
 
+def over_places(node: Node, values: Array) -> Array:
+    """Sums (batch, ..., features) over all axes but the last. Where a node has `summed`, it adds up samples' parts."""
+    parts = values.reshape(len(values), -1, values.shape[-1])
+    if "summed" in node:
+        return node["summed"](parts.sum(1), parts.shape[1])
+    return parts.sum((0, 1))
+
+
 def check_groups(node: Node, channels: int, which: str = "") -> None:
     """Raises ValueError where a node's groups do not divide its channels."""
     if channels % node["groups"]:

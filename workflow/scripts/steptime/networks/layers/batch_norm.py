@@ -20,6 +20,7 @@ from steptime.networks.layers import (
     SHARE,
     LayerKind,
     moved_by_fused,
+    over_places,
     parameter,
 )
 
@@ -62,11 +63,8 @@ def forward(node, own, x):
         rows = _rows(dy)
         gamma, beta = _sums(rows, normal), rows.sum(0)
         if "summed" in node:
-            places = len(rows) // len(dy)
-            parts = (rows * normal, rows)
-            gamma, beta = (
-                node["summed"](part.reshape(len(dy), places, -1).sum(1), places) for part in parts
-            )
+            parts = (part.reshape(len(dy), -1, len(beta)) for part in (rows * normal, rows))
+            gamma, beta = (over_places(node, part) for part in parts)
         by_mean = late * scale * beta
         gamma = rounded(gamma + by_mean) - by_mean
         # What mean and variance take from each value: neither changes when all of them do alike.

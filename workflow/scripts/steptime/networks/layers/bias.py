@@ -1,6 +1,6 @@
 """Adds a trainable number, bias (features), to each feature of the last axis."""
 
-from steptime.networks.layers import BIAS_BOUND, LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import BIAS_BOUND, LayerKind, moved_by_fused, over_places, parameter
 
 
 def parameters(node):
@@ -8,7 +8,7 @@ def parameters(node):
 
 
 def forward(node, own, x):
-    return x + own["bias"], lambda dy: ([dy], {"bias": dy.reshape(-1, dy.shape[-1]).sum(0)})
+    return x + own["bias"], lambda dy: ([dy], {"bias": over_places(node, dy)})
 
 
 LAYER = LayerKind(

@@ -7,7 +7,15 @@ import math
 
 from shared.specification import pair
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, SIDES, LayerKind, parameter
+from steptime.networks.layers import (
+    BIAS_BOUND,
+    CONV,
+    IMAGES,
+    SIDES,
+    LayerKind,
+    over_places,
+    parameter,
+)
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 
 # Windows hold each number of the images as often as a kernel has places: so many numbers at once.
@@ -39,7 +47,7 @@ def multiply_adds(node):
 def forward(node, own, x):
     """Multiplies all windows, one a row, by all filters.
 
-    Where a node has `summed`, that adds up samples' parts of the weight's gradient.
+    Where a node has `summed`, that adds up samples' parts of its gradients.
     """
     padded = pad(x, node, 0.0)
     seen, count = windows(padded, node).transpose(0, 2, 3, 4, 5, 1), len(own["weight"])
@@ -61,7 +69,7 @@ def forward(node, own, x):
         summed = node.get("summed")
         total = summed(products, math.prod(extents[1:])) if summed else sum(products)
         weight = total.reshape(*seen.shape[3:], count).transpose(3, 2, 0, 1)
-        gradients = {"weight": weight, "bias": rows.reshape(-1, count).sum(0)}
+        gradients = {"weight": weight, "bias": over_places(node, rows)}
         gradients = {role: gradients[role] for role in own}
         if node["inputs"] == ["input"]:
             # Nobody asks how the loss depends on the images, and the first windows are the largest.

@@ -7,7 +7,7 @@ off.
 import math
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, parameter
+from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, over_places, parameter
 from steptime.networks.windows import fold, pad, windows
 
 
@@ -51,7 +51,7 @@ def forward(node, own, x):
         seen = seen.reshape(batch * height * width, -1)
         gradients = {
             "weight": (rows.T @ seen).reshape(own["weight"].shape),
-            "bias": dy.sum((0, 2, 3)),
+            "bias": over_places(node, np.moveaxis(dy, 1, -1)),
         }
         dx = np.moveaxis((seen @ filters.T).reshape(batch, height, width, channels), -1, 1)
         return [dx], {role: gradients[role] for role in own}

@@ -2,7 +2,7 @@
 
 import math
 
-from steptime.networks.layers import BIAS_BOUND, LayerKind, parameter
+from steptime.networks.layers import BIAS_BOUND, LayerKind, over_places, parameter
 
 
 def shape(node, source):
@@ -27,7 +27,7 @@ def forward(node, own, x):
 
     def backward(dy):
         rows = dy.reshape(-1, dy.shape[-1])
-        gradients = {"weight": seen.T @ rows, "bias": rows.sum(0)}
+        gradients = {"weight": seen.T @ rows, "bias": over_places(node, dy)}
         gradients = {role: gradients[role] for role in own}
         if node["inputs"] == ["input"]:
             # Nobody asks how the loss depends on the input, and the first matrix may be the largest.

@@ -16,6 +16,7 @@ from steptime.networks.layers import (
     batch_norm,
     check_groups,
     moved_by_fused,
+    over_places,
 )
 
 
@@ -33,13 +34,14 @@ def forward(node, own, x):
     normal = (parts - parts.mean(-1, keepdims=True)) * scale
     wide = [-1] + [1] * (x.ndim - 2)
     gamma, beta = (own[role].reshape(wide) for role in ("gamma", "beta"))
-    others = (0, *range(2, x.ndim))
 
     def backward(dy):
         flowing = (dy * gamma).reshape(parts.shape)
         centred = flowing - flowing.mean(-1, keepdims=True)
         dx = scale * (centred - normal * (flowing * normal).mean(-1, keepdims=True))
-        gradients = {"gamma": (dy * normal.reshape(x.shape)).sum(others), "beta": dy.sum(others)}
+        gradients = {"gamma": dy * normal.reshape(x.shape), "beta": dy}
+        for role, part in gradients.items():
+            gradients[role] = over_places(node, np.moveaxis(part, 1, -1))
         return [dx.reshape(x.shape)], gradients
 
     return gamma * normal.reshape(x.shape) + beta, backward

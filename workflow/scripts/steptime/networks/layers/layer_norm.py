@@ -5,7 +5,7 @@
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, over_places, parameter
 
 IMAGE_AXES = 3
 
@@ -36,7 +36,6 @@ def wide(node, values):
 
 def forward(node, own, x):
     axis = features_axis(node)
-    others = tuple(each for each in range(x.ndim) if each != axis)
     scale = 1.0 / np.sqrt(x.var(axis, keepdims=True) + node["epsilon"])
     normal = (x - x.mean(axis, keepdims=True)) * scale
     weight = wide(node, own["weight"])
@@ -48,8 +47,9 @@ def forward(node, own, x):
         flowing = dy * weight
         centred = flowing - flowing.mean(axis, keepdims=True)
         dx = scale * (centred - normal * (flowing * normal).mean(axis, keepdims=True))
-        gradients = {"weight": (dy * normal).sum(others), "bias": dy.sum(others)}
-        return [dx], {role: gradients[role] for role in own}
+        parts = {"weight": dy * normal, "bias": dy}
+        gradients = {role: over_places(node, np.moveaxis(parts[role], axis, -1)) for role in own}
+        return [dx], gradients
 
     return y, backward
 

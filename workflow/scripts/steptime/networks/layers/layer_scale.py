@@ -5,7 +5,8 @@ The channels of an image are its features. Weights start around a tenth and not 
 the branch in front of them.
 """
 
-from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+from steptime.networks.arrays import np
+from steptime.networks.layers import LayerKind, moved_by_fused, over_places, parameter
 from steptime.networks.layers.layer_norm import features_axis, wide
 
 START = 0.1
@@ -17,9 +18,13 @@ def parameters(node):
 
 
 def forward(node, own, x):
-    others = tuple(each for each in range(x.ndim) if each != features_axis(node))
     weight = wide(node, own["weight"])
-    return x * weight, lambda dy: ([dy * weight], {"weight": (dy * x).sum(others)})
+
+    def backward(dy):
+        part = np.moveaxis(dy * x, features_axis(node), -1)
+        return [dy * weight], {"weight": over_places(node, part)}
+
+    return x * weight, backward
 
 
 LAYER = LayerKind(forward, parameters=parameters, numbers_moved=moved_by_fused)

@@ -1,7 +1,7 @@
 """Features (last axis) divided by the root of their mean square plus `epsilon`, times weight (Zhang, Sennrich 2019)."""
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, over_places, parameter
 from steptime.networks.layers.layer_norm import shape
 
 
@@ -17,7 +17,7 @@ def forward(node, own, x):
     def backward(dy):
         flowing = dy * own["weight"]
         dx = scale * (flowing - normal * (flowing * normal).mean(-1, keepdims=True))
-        return [dx], {"weight": (dy * normal).reshape(-1, x.shape[-1]).sum(0)}
+        return [dx], {"weight": over_places(node, dy * normal)}
 
     return own["weight"] * normal, backward
 
