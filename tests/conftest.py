@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,13 @@ def hear_interrupts() -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forks() -> Iterator[None]:
+    """Ends with each file of tests what its runs of Snakemake are forked from."""
+    yield
+    forked.end()
 
 
 class Checkout:

@@ -39,10 +39,17 @@ sys.exit(main())
 
 @cache
 def server() -> subprocess.Popen[str]:
-    """The process that forks; it ends with this one."""
+    """The process that forks, until `end`."""
     return subprocess.Popen(
         [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+
+
+def end() -> None:
+    """Ends the process that forks: tests of other files ask which processes are left of what they began."""
+    if server.cache_info().currsize:
+        server().communicate()
+        server.cache_clear()
 
 
 def run(
